@@ -1,0 +1,16 @@
+# How every target of the tree is compiled. Nothing here reaches a program that links the library.
+add_library(taper_build INTERFACE)
+target_compile_options(taper_build INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+  -ffp-contract=off)
+if(TAPER_WERROR)
+  target_compile_options(taper_build INTERFACE -Werror)
+endif()
+if(TAPER_NATIVE)
+  target_compile_options(taper_build INTERFACE -march=native)
+endif()
+
+set(TAPER_SANITIZE "" CACHE STRING "Sanitizers to build with, as in -fsanitize=")
+if(TAPER_SANITIZE)
+  add_compile_options(-fsanitize=${TAPER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${TAPER_SANITIZE})
+endif()

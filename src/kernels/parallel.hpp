@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace taper::kernels {
+
+/// How many threads a kernel may use at most; `taper::set_num_threads` sets it.
+int max_threads() noexcept;
+void set_max_threads(int n) noexcept;
+
+/// Work below this many elementary operations stays on the calling thread.
+inline constexpr std::int64_t kSerialWork = 32768;
+
+/// Calls `body(first, last)` on consecutive ranges that cover `[0, units)`, in parallel when the total
+/// work is worth a team of threads.
+///
+/// Where the ranges are cut depends on the number of threads, so a unit's result must not depend on
+/// the range it came in: each unit writes its own outputs, and sums across units go to one slot a unit
+/// that are joined afterwards (`tree_sum`). `body` must not throw.
+template <class Body>
+void parallel_for(std::int64_t units, std::int64_t work_per_unit, const Body& body) {
+#ifdef _OPENMP
+  const bool worth_it = units > 1 && (work_per_unit >= kSerialWork || units * work_per_unit >= kSerialWork);
+  if (worth_it && max_threads() > 1 && !omp_in_parallel()) {
+    const int team = units < max_threads() ? static_cast<int>(units) : max_threads();
+#pragma omp parallel num_threads(team)
+    {
+      const std::int64_t n = omp_get_num_threads(), t = omp_get_thread_num();
+      const std::int64_t each = units / n, rest = units % n;
+      const std::int64_t first = t * each + (t < rest ? t : rest);
+      body(first, first + each + (t < rest ? 1 : 0));
+    }
+    return;
+  }
+#endif
+  (void)work_per_unit;
+  if (units > 0) body(std::int64_t{0}, units);
+}
+
+/// Adds the `n` slots of `width` elements each by a binary tree of fixed shape; the sum ends in slot 0.
+template <class T>
+void tree_sum(T* slots, std::int64_t n, std::int64_t width) {
+  for (std::int64_t gap = 1; gap < n; gap *= 2)
+    for (std::int64_t i = 0; i + gap < n; i += 2 * gap)
+      for (std::int64_t j = 0; j < width; ++j) slots[i * width + j] += slots[(i + gap) * width + j];
+}
+
+}  // namespace taper::kernels
