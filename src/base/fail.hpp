@@ -14,6 +14,7 @@ namespace taper {
 namespace detail {
 
 inline void append(std::string& out, std::string_view text) { out += text; }
+inline void append(std::string& out, const char* text) { out.append(text, __builtin_strlen(text)); }
 inline void append(std::string& out, char character) { out += character; }
 inline void append(std::string& out, bool value) { out += value ? "true" : "false"; }
 inline void append(std::string& out, const Shape& shape) { out += to_string(shape); }
