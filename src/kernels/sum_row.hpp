@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+namespace taper::kernels {
+
+/// The sum of the `n` contiguous elements at `x`, in double; 0 when there are none.
+///
+/// The order of the additions depends on `n` alone and holds on every instruction set, so all that average
+/// one run of elements (pooling windows, `mean`, `sum`) agree bit for bit: below 16 elements from left to
+/// right; from 16 on in 16 lanes, element `i` in lane `i % 16`, which are then folded to 8, 4, 2 and 1, and
+/// each fold takes in as many of the elements left over as it has lanes. One element comes back unchanged,
+/// -0 too.
+template <class T>
+inline double sum_row(const T* x, std::int64_t n) {
+  constexpr int kLanes = 16;
+  if (n <= 0) return 0.0;
+  // s = ((x_0 + x_1) + x_2) + ...
+  if (n < kLanes) {
+    double s = static_cast<double>(x[0]);
+    for (std::int64_t i = 1; i < n; ++i) s += static_cast<double>(x[i]);
+    return s;
+  }
+  // lane_j = x_j + x_{j+16} + x_{j+32} + ...
+  double lane[kLanes];
+  for (int j = 0; j < kLanes; ++j) lane[j] = static_cast<double>(x[j]);
+  const T* const end = x + n / kLanes * kLanes;
+  for (x += kLanes; x != end; x += kLanes)
+    for (int j = 0; j < kLanes; ++j) lane[j] += static_cast<double>(x[j]);
+      // s = sum of the lanes and of the n % 16 elements left
+#pragma GCC unroll 4
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int j = 0; j < half; ++j) lane[j] += lane[j + half];
+    if ((n & half) != 0) {
+      for (int j = 0; j < half; ++j) lane[j] += static_cast<double>(x[j]);
+      x += half;
+    }
+  }
+  return lane[0];
+}
+
+}  // namespace taper::kernels
