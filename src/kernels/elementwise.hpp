@@ -1,0 +1,305 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace taper::kernels {
+
+/// What the gradient of a map is computed from, which is what its op has to save.
+enum class Needs : std::uint8_t { nothing, input, output };
+
+/// y[i] = f(x[i]) for i < n. `y` may be `x`.
+///
+/// `F` is one of the records below or in activations.hpp; `T` is float or double.
+template <class F, class T>
+void map(const T* x, T* y, std::int64_t n, const F& f = {});
+
+/// dx[i] = f.grad(dy[i], v[i]), added to dx[i] if `add`. `v` is the input or the output of the map as `F::needs`
+/// says, and is not read (may be null) when nothing is needed. `dx` may be `dy`.
+template <class F, class T>
+void map_grad(const T* dy, const T* v, T* dx, std::int64_t n, const F& f, bool add);
+
+/// y[i] = To(x[i]), added to y[i] if `add` (the gradient of a cast is the cast back). `From` and `To` are any two
+/// of float, double and int64.
+///
+/// A floating number becomes an integer by dropping its fraction; beyond 64 bits it takes the nearest end of the
+/// range, and NaN gives 0. Differs: PyTorch leaves these two cases to the processor.
+template <class From, class To>
+void cast(const From* x, To* y, std::int64_t n, bool add = false);
+
+// Each map: `f(x)`, its value; `grad(dy, v)`, the gradient with respect to x, where v is x or f(x) as `needs` says;
+// `cost`, the work of one element in additions.
+
+/// -x
+struct Neg {
+  static constexpr Needs needs = Needs::nothing;
+  static constexpr int cost = 1;
+  template <class T>
+  T f(T x) const {
+    return -x;
+  }
+  template <class T>
+  T grad(T dy, T) const {
+    return -dy;
+  }
+};
+
+/// |x|; the gradient at 0 is 0.
+struct Abs {
+  static constexpr Needs needs = Needs::input;
+  static constexpr int cost = 1;
+  template <class T>
+  T f(T x) const {
+    return std::abs(x);
+  }
+  template <class T>
+  T grad(T dy, T x) const {
+    return dy * T((x > 0) - (x < 0));
+  }
+};
+
+/// -1, 0 or 1; of NaN 0, as in PyTorch.
+struct Sign {
+  static constexpr Needs needs = Needs::nothing;
+  static constexpr int cost = 1;
+  template <class T>
+  T f(T x) const {
+    return T((x > 0) - (x < 0));
+  }
+  template <class T>
+  T grad(T, T) const {
+    return 0;
+  }
+};
+
+/// e^x
+struct Exp {
+  static constexpr Needs needs = Needs::output;
+  static constexpr int cost = 16;
+  template <class T>
+  T f(T x) const {
+    return std::exp(x);
+  }
+  template <class T>
+  T grad(T dy, T y) const {
+    return dy * y;
+  }
+};
+
+/// The natural logarithm.
+struct Log {
+  static constexpr Needs needs = Needs::input;
+  static constexpr int cost = 16;
+  template <class T>
+  T f(T x) const {
+    return std::log(x);
+  }
+  template <class T>
+  T grad(T dy, T x) const {
+    return dy / x;
+  }
+};
+
+/// log(1 + x)
+struct Log1p {
+  static constexpr Needs needs = Needs::input;
+  static constexpr int cost = 16;
+  template <class T>
+  T f(T x) const {
+    return std::log1p(x);
+  }
+  template <class T>
+  T grad(T dy, T x) const {
+    return dy / (x + 1);
+  }
+};
+
+struct Sqrt {
+  static constexpr Needs needs = Needs::output;
+  static constexpr int cost = 4;
+  template <class T>
+  T f(T x) const {
+    return std::sqrt(x);
+  }
+  template <class T>
+  T grad(T dy, T y) const {
+    return dy / (2 * y);
+  }
+};
+
+/// 1 / sqrt(x)
+struct Rsqrt {
+  static constexpr Needs needs = Needs::output;
+  static constexpr int cost = 8;
+  template <class T>
+  T f(T x) const {
+    return 1 / std::sqrt(x);
+  }
+  template <class T>
+  T grad(T dy, T y) const {
+    return T(-0.5) * dy * (y * y * y);
+  }
+};
+
+struct Sin {
+  static constexpr Needs needs = Needs::input;
+  static constexpr int cost = 16;
+  template <class T>
+  T f(T x) const {
+    return std::sin(x);
+  }
+  template <class T>
+  T grad(T dy, T x) const {
+    return dy * std::cos(x);
+  }
+};
+
+struct Cos {
+  static constexpr Needs needs = Needs::input;
+  static constexpr int cost = 16;
+  template <class T>
+  T f(T x) const {
+    return std::cos(x);
+  }
+  template <class T>
+  T grad(T dy, T x) const {
+    return -dy * std::sin(x);
+  }
+};
+
+/// 1 / x
+struct Reciprocal {
+  static constexpr Needs needs = Needs::output;
+  static constexpr int cost = 4;
+  template <class T>
+  T f(T x) const {
+    return 1 / x;
+  }
+  template <class T>
+  T grad(T dy, T y) const {
+    return -dy * (y * y);
+  }
+};
+
+/// x limited to [min, max]; a missing bound is infinite. NaN stays NaN; max wins when the bounds cross. The gradient
+/// passes on the closed interval.
+struct Clamp {
+  double min = -std::numeric_limits<double>::infinity(), max = std::numeric_limits<double>::infinity();
+  static constexpr Needs needs = Needs::input;
+  static constexpr int cost = 1;
+  template <class T>
+  T f(T x) const {
+    const T raised = x < T(min) ? T(min) : x;
+    return raised > T(max) ? T(max) : raised;
+  }
+  template <class T>
+  T grad(T dy, T x) const {
+    return x >= T(min) && x <= T(max) ? dy : T(0);
+  }
+};
+
+/// x^exponent, for every x if the exponent is 0 or 1, else as std::pow.
+struct Pow {
+  double exponent = 1;
+  static constexpr Needs needs = Needs::input;
+  static constexpr int cost = 24;
+  template <class T>
+  T f(T x) const {
+    return power(x, exponent);
+  }
+  template <class T>
+  T grad(T dy, T x) const {
+    return exponent == 0 ? T(0) : dy * (T(exponent) * power(x, exponent - 1));
+  }
+
+ private:
+  template <class T>
+  static T power(T x, double e) {
+    if (e == 2) return x * x;
+    if (e == 1) return x;
+    if (e == 3) return x * x * x;
+    if (e == 0.5) return std::sqrt(x);
+    if (e == -1) return 1 / x;
+    if (e == -0.5) return 1 / std::sqrt(x);
+    if (e == -2) return 1 / (x * x);
+    return std::pow(x, T(e));
+  }
+};
+
+/// x + scalar; x - scalar is the sum with -scalar.
+struct AddScalar {
+  double scalar = 0;
+  static constexpr Needs needs = Needs::nothing;
+  static constexpr int cost = 1;
+  template <class T>
+  T f(T x) const {
+    return x + T(scalar);
+  }
+  template <class T>
+  T grad(T dy, T) const {
+    return dy;
+  }
+};
+
+/// scalar - x
+struct ScalarSub {
+  double scalar = 0;
+  static constexpr Needs needs = Needs::nothing;
+  static constexpr int cost = 1;
+  template <class T>
+  T f(T x) const {
+    return T(scalar) - x;
+  }
+  template <class T>
+  T grad(T dy, T) const {
+    return -dy;
+  }
+};
+
+/// x * scalar
+struct MulScalar {
+  double scalar = 1;
+  static constexpr Needs needs = Needs::nothing;
+  static constexpr int cost = 1;
+  template <class T>
+  T f(T x) const {
+    return x * T(scalar);
+  }
+  template <class T>
+  T grad(T dy, T) const {
+    return dy * T(scalar);
+  }
+};
+
+/// x / scalar
+struct DivScalar {
+  double scalar = 1;
+  static constexpr Needs needs = Needs::nothing;
+  static constexpr int cost = 4;
+  template <class T>
+  T f(T x) const {
+    return x / T(scalar);
+  }
+  template <class T>
+  T grad(T dy, T) const {
+    return dy / T(scalar);
+  }
+};
+
+/// scalar / x
+struct ScalarDiv {
+  double scalar = 1;
+  static constexpr Needs needs = Needs::input;
+  static constexpr int cost = 4;
+  template <class T>
+  T f(T x) const {
+    return T(scalar) / x;
+  }
+  template <class T>
+  T grad(T dy, T x) const {
+    return -dy * ((T(scalar) / x) / x);
+  }
+};
+
+}  // namespace taper::kernels

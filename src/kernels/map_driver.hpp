@@ -1,0 +1,38 @@
+#pragma once
+
+#include "kernels/elementwise.hpp"
+#include "kernels/parallel.hpp"
+
+// The loops of `map` and `map_grad`, for the files that instantiate them.
+
+namespace taper::kernels {
+
+template <class F, class T>
+void map(const T* x, T* y, std::int64_t n, const F& f) {
+  // y_i = f(x_i)
+  parallel_for(n, F::cost, [x, y, f](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) y[i] = f.f(x[i]);
+  });
+}
+
+template <class F, class T>
+void map_grad(const T* dy, const T* v, T* dx, std::int64_t n, const F& f, bool add) {
+  const T* saved = F::needs == Needs::nothing ? dy : v;
+  // dx_i = f'(v_i) dy_i
+  parallel_for(n, F::cost, [=](std::int64_t first, std::int64_t last) {
+    if (add) {
+      for (std::int64_t i = first; i < last; ++i) dx[i] += f.grad(dy[i], saved[i]);
+    } else {
+      for (std::int64_t i = first; i < last; ++i) dx[i] = f.grad(dy[i], saved[i]);
+    }
+  });
+}
+
+}  // namespace taper::kernels
+
+/// Instantiates one map for both floating types.
+#define TAPER_INSTANTIATE_MAP(F)                                                                      \
+  template void map<F, float>(const float*, float*, std::int64_t, const F&);                          \
+  template void map<F, double>(const double*, double*, std::int64_t, const F&);                       \
+  template void map_grad<F, float>(const float*, const float*, float*, std::int64_t, const F&, bool); \
+  template void map_grad<F, double>(const double*, const double*, double*, std::int64_t, const F&, bool)
