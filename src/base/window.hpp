@@ -1,0 +1,120 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "base/checked.hpp"
+
+namespace taper {
+
+/// The geometry of every windowed operation, in any number of spatial dimensions: output sizes, window bounds
+/// and what an average divides by. Forward, backward, shape inference, config checks and export all ask here.
+/// Everything is 64-bit integer arithmetic that does not overflow once `output_size` has passed.
+
+/// How a window slides along one dimension.
+struct Window1d {
+  std::int64_t kernel = 1;
+  std::int64_t stride = 1;
+  std::int64_t padding_left = 0;
+  std::int64_t padding_right = 0;
+  std::int64_t dilation = 1;
+  bool ceil_mode = false;
+};
+
+/// A pool's padding is at most half its kernel, so that no window lies in padding alone; a convolution may pad
+/// as far as it likes, on each side differently, and always rounds its output length down.
+enum class WindowKind { pool, convolution };
+
+/// Refuses options that no input could make valid; what a layer's constructor calls.
+///
+/// One `Window1d` per spatial dimension. `where` is the operation's name. Checked in this order, each over all
+/// dimensions: stride >= 1 (unless it repeats a bad kernel, as a stride left out does), kernel >= 1,
+/// dilation >= 1, padding >= 0, for pools padding <= kernel / 2, dilation * (kernel - 1) + 1 below 2^63.
+/// A message names the dimension when the dimensions were given different values.
+/// Errors: `ErrorKind::config`.
+void check_options(const char* where, std::span<const Window1d> windows, WindowKind kind);
+
+/// Gives a convolution's windows the padding that keeps its input's size: dilation * (kernel - 1) zeros,
+/// an odd one on the right. Errors: `ErrorKind::config`, also when a stride is not 1.
+void pad_same(const char* where, std::span<Window1d> windows);
+
+/// Writes the output size of windows over `input` to `output`, one extent per dimension; checks the options too.
+///
+///   out = floor or ceil((input + padding - (dilation * (kernel - 1) + 1)) / stride) + 1
+///
+/// rounded on true quotients; with `ceil_mode` a last window that would start beyond the input and its left
+/// padding is dropped. (PyTorch, `pooling_output_shape` and `Conv1d`.)
+/// Errors: `ErrorKind::shape` for an empty input, a size beyond 63 bits, an output size below 1, and for a
+/// convolution a padded input smaller than the dilated kernel.
+void output_size(const char* where, std::span<const Window1d> windows, WindowKind kind,
+                 std::span<const std::int64_t> input, std::span<std::int64_t> output);
+
+/// Refuses negative extents of an adaptive pool's output; 0 is an empty result. Errors: `ErrorKind::config`.
+void check_adaptive(const char* where, std::span<const std::int64_t> output);
+
+/// Refuses an adaptive pool's input with an empty spatial extent. Errors: `ErrorKind::shape`.
+void check_adaptive_input(const char* where, std::span<const std::int64_t> input);
+
+/// Where one window lies: `[start, end)` in the padded input, `[first, last)` in the input itself, counted from
+/// the input's first element. What hangs over the right padding belongs to neither.
+struct WindowBounds {
+  std::int64_t start, end;
+  std::int64_t first, last;
+
+  /// How many positions an average counts: all of the padded input, or those of the input.
+  std::int64_t counted(bool count_include_pad) const noexcept { return count_include_pad ? end - start : last - first; }
+};
+
+/// A half-open range of positions or of outputs.
+struct IndexRange {
+  std::int64_t first, last;
+};
+
+/// The window of output `i` over an input of `length`, 0 <= i < output length. A dilated window is the range
+/// it spans.
+inline WindowBounds window_bounds(const Window1d& w, std::int64_t length, std::int64_t i) noexcept {
+  const std::int64_t start = i * w.stride - w.padding_left;
+  const std::int64_t span = w.dilation * (w.kernel - 1) + 1;
+  const std::int64_t limit = length + w.padding_right;
+  const std::int64_t end = span < limit - start ? start + span : limit;
+  return {start, end, std::max<std::int64_t>(start, 0), std::min(end, length)};
+}
+
+/// The outputs whose window spans input position `i`, of an output of `outputs` windows.
+inline IndexRange windows_over(const Window1d& w, std::int64_t outputs, std::int64_t i) noexcept {
+  const std::int64_t span = w.dilation * (w.kernel - 1) + 1;
+  const std::int64_t at = i + w.padding_left;
+  const std::int64_t first = at < span ? 0 : (at - span) / w.stride + 1;
+  return {first, std::min(at / w.stride + 1, outputs)};
+}
+
+/// floor(i * numerator / denominator) and its ceiling, exact although the product may pass 2^63; all >= 0, the
+/// quotient within 63 bits.
+inline std::int64_t floor_scaled(std::int64_t i, std::int64_t numerator, std::int64_t denominator) noexcept {
+  if (const auto product = checked::mul(i, numerator)) [[likely]]
+    return *product / denominator;
+  __extension__ using int128 = __int128;
+  return static_cast<std::int64_t>(int128{i} * numerator / denominator);
+}
+inline std::int64_t ceil_scaled(std::int64_t i, std::int64_t numerator, std::int64_t denominator) noexcept {
+  if (const auto product = checked::mul(i, numerator)) [[likely]]
+    return *product / denominator + (*product % denominator != 0 ? 1 : 0);
+  __extension__ using int128 = __int128;
+  const int128 product = int128{i} * numerator;
+  return static_cast<std::int64_t>(product / denominator + (product % denominator != 0 ? 1 : 0));
+}
+
+/// The window of output `i` of an adaptive pool: [floor(i * L / O), ceil((i + 1) * L / O)).
+inline WindowBounds adaptive_bounds(std::int64_t length, std::int64_t outputs, std::int64_t i) noexcept {
+  const std::int64_t first = floor_scaled(i, length, outputs);
+  const std::int64_t last = ceil_scaled(i + 1, length, outputs);
+  return {first, last, first, last};
+}
+
+/// The outputs of an adaptive pool whose window holds input position `i`: the same formula, lengths exchanged.
+inline IndexRange adaptive_windows_over(std::int64_t length, std::int64_t outputs, std::int64_t i) noexcept {
+  return {floor_scaled(i, outputs, length), ceil_scaled(i + 1, outputs, length)};
+}
+
+}  // namespace taper
