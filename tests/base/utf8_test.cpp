@@ -1,0 +1,29 @@
+#include "base/utf8.hpp"
+
+#include "support/catch.hpp"
+
+using namespace taper;
+
+TEST_CASE("well-formed UTF-8 of every length is accepted") {
+  for (const std::uint32_t code :
+       {0x00u, 0x7Fu, 0x80u, 0x7FFu, 0x800u, 0xD7FFu, 0xE000u, 0xFFFFu, 0x10000u, 0x10FFFFu}) {
+    std::string text = "a";
+    append_utf8(text, code);
+    CAPTURE(code);
+    CHECK(find_invalid_utf8(text + "b") == std::string::npos);
+    // Cut in the middle of its last character it is refused at that character.
+    if (text.size() > 2) CHECK(find_invalid_utf8(text.substr(0, text.size() - 1)) == 1);
+  }
+}
+
+TEST_CASE("ill-formed UTF-8 is found where it starts") {
+  CHECK(find_invalid_utf8("ab\x80") == 2);
+  CHECK(find_invalid_utf8("a\xC0\xAF") == 1);          // overlong
+  CHECK(find_invalid_utf8("a\xC1\xBF") == 1);          // overlong
+  CHECK(find_invalid_utf8("a\xE0\x9F\xBF") == 1);      // overlong
+  CHECK(find_invalid_utf8("a\xF0\x8F\xBF\xBF") == 1);  // overlong
+  CHECK(find_invalid_utf8("abc\xED\xA0\x80") == 3);    // surrogate
+  CHECK(find_invalid_utf8("\xF4\x90\x80\x80") == 0);   // above U+10FFFF
+  CHECK(find_invalid_utf8("\xF5\x80\x80\x80") == 0);   // no such lead
+  CHECK(find_invalid_utf8("\xC3(") == 0);              // no continuation
+}
