@@ -32,7 +32,6 @@ class Shape {
 
   const std::int64_t* begin() const noexcept { return extents_; }
   const std::int64_t* end() const noexcept { return extents_ + rank_; }
-  operator std::span<const std::int64_t>() const noexcept { return {extents_, std::size_t(rank_)}; }
 
   /// The dimensions `[first, last)` as a shape of their own.
   Shape slice(int first, int last) const;

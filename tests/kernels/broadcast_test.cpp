@@ -1,0 +1,250 @@
+#include "kernels/broadcast.hpp"
+
+#include <limits>
+
+#include "support/catch.hpp"
+#include "support/kernel_check.hpp"
+
+using namespace taper;
+using namespace taper::kernels;
+using namespace taper::test;
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+/// The element of an operand of shape `operand` that belongs to element `index` of `out`, coordinate by coordinate.
+std::size_t source(const Shape& out, const Shape& operand, std::int64_t index) {
+  std::int64_t at = 0, stride = 1;
+  for (int back = 0; back < out.rank(); ++back) {
+    const std::int64_t i = index % out.back(back);
+    index /= out.back(back);
+    if (back >= operand.rank()) continue;
+    at += operand.back(back) == 1 ? 0 : i * stride;
+    stride *= operand.back(back);
+  }
+  return std::size_t(at);
+}
+
+struct Pair {
+  Shape a, b;
+};
+
+const std::vector<Pair> kPairs = {{{}, {}},
+                                  {{5}, {5}},
+                                  {{3, 5}, {5}},
+                                  {{3, 5}, {3, 1}},
+                                  {{3, 1}, {1, 5}},
+                                  {{}, {3, 5}},
+                                  {{1, 1}, {5}},
+                                  {{2, 3, 5, 7}, {3, 1, 7}},
+                                  {{2, 3, 5, 7}, {2, 1, 5, 1}},
+                                  {{2, 1, 5, 1}, {3, 1, 7}},
+                                  {{7, 1, 3, 1, 2}, {1, 5, 1, 11, 1}},
+                                  {{1, 2, 1, 3, 1, 2, 1, 5}, {2, 1, 2, 1, 3, 1, 2, 1}},
+                                  {{67, 131}, {131}},
+                                  {{0, 5}, {1}},
+                                  {{0, 5}, {1, 5}},
+                                  {{3, 0}, {3, 1}}};
+
+template <class T, class F>
+std::vector<T> naive(const Shape& out, const Pair& s, const std::vector<T>& a, const std::vector<T>& b, const F& f) {
+  std::vector<T> y(std::size_t(out.numel()));
+  for (std::int64_t i = 0; i < out.numel(); ++i) y[std::size_t(i)] = f(a[source(out, s.a, i)], b[source(out, s.b, i)]);
+  return y;
+}
+
+template <class Op, class F>
+void check_binary(const F& f, double low, bool step = false) {
+  for (const Pair& s : kPairs) {
+    INFO(to_string(s.a) << " with " << to_string(s.b));
+    const Shape out = *broadcast_shape(s.a, s.b);
+    auto a = numbers<double>(s.a.numel(), 1, low), b = numbers<double>(s.b.numel(), 2, low);
+    const auto forward = [&](const std::vector<double>& u, const std::vector<double>& v) {
+      std::vector<double> y(std::size_t(out.numel()), kNaN);
+      binary<Op>(broadcast_plan(out, {s.a, s.b}), u.data(), v.data(), y.data());
+      return y;
+    };
+    const auto y = forward(a, b);
+    CHECK(same_values(y, naive(out, s, a, b, f)));
+    if (out.numel() > 2000) continue;
+
+    const auto dy = numbers<double>(out.numel(), 3);
+    for (int operand : {0, 1}) {
+      const auto expected = gradient(
+          operand == 0 ? a : b,
+          [&](const std::vector<double>& x) {
+            const auto z = operand == 0 ? naive(out, s, x, b, f) : naive(out, s, a, x, f);
+            double loss = 0;
+            for (std::size_t i = 0; i < z.size(); ++i) loss += dy[i] * z[i];
+            return loss;
+          },
+          step ? 1e-6 : 1e-3);
+      std::vector<double> dx(expected.size(), kNaN), added(expected.size(), 2.5);
+      const GradPlan plan = grad_plan(out, s.a, s.b, operand);
+      binary_grad<Op>(plan, operand, dy.data(), a.data(), b.data(), dx.data(), false);
+      CHECK(distance(dx, expected) < (step ? 1e-7 : 1e-9));
+      binary_grad<Op>(plan, operand, dy.data(), a.data(), b.data(), added.data(), true);
+      for (double& v : added) v -= 2.5;
+      CHECK(distance(added, dx) < 1e-14);
+    }
+  }
+}
+
+template <class Op, class T = double>
+std::vector<T> on(std::vector<T> a, std::vector<T> b) {
+  std::vector<T> y(a.size());
+  binary<Op>(same_shape_plan(std::int64_t(a.size())), a.data(), b.data(), y.data());
+  return y;
+}
+
+template <class Op>
+std::vector<double> grads(int operand, std::vector<double> a, std::vector<double> b) {
+  const std::vector<double> dy(a.size(), 1);
+  std::vector<double> dx(a.size());
+  const std::int64_t n[] = {std::int64_t(a.size())};
+  binary_grad<Op>(grad_plan(n, n, n, operand), operand, dy.data(), a.data(), b.data(), dx.data(), false);
+  return dx;
+}
+
+template <class Op>
+std::vector<std::int64_t> compared(std::vector<double> a, std::vector<double> b) {
+  std::vector<std::int64_t> y(a.size(), 9);
+  compare<Op>(same_shape_plan(std::int64_t(a.size())), a.data(), b.data(), y.data());
+  return y;
+}
+
+}  // namespace
+
+TEST_CASE("shapes broadcast from the back and refuse what does not fit") {
+  CHECK(broadcast_shape(Shape{2, 3, 5}, Shape{3, 1}) == Shape{2, 3, 5});
+  CHECK(broadcast_shape(Shape{0, 5}, Shape{1, 1}) == Shape{0, 5});
+  CHECK_FALSE(broadcast_shape(Shape{2, 3}, Shape{2}));
+  CHECK_FALSE(broadcast_shape(Shape{0}, Shape{2}));
+}
+
+TEST_CASE("plans merge what is read alike") {
+  CHECK(broadcast_plan(Shape{2, 3, 5}, {Shape{2, 3, 5}, Shape{}}).outer_rank == 0);
+  CHECK(broadcast_plan(Shape{2, 3, 5, 7}, {Shape{2, 3, 5, 7}, Shape{5, 7}}).outer_rank == 1);
+  CHECK(broadcast_plan(Shape{2, 3, 5, 7}, {Shape{2, 3, 5, 7}, Shape{2, 1, 1, 1}}).inner == 105);
+  CHECK(broadcast_plan(Shape{2, 3, 5, 7}, {Shape{2, 3, 5, 7}, Shape{1, 3, 1, 1}}).outer_rank == 2);
+}
+
+TEST_CASE("two-operand operations broadcast, and their gradients sum back to the operand") {
+  check_binary<Add>([](double a, double b) { return a + b; }, -2);
+  check_binary<Sub>([](double a, double b) { return a - b; }, -2);
+  check_binary<Mul>([](double a, double b) { return a * b; }, -2);
+  check_binary<Div>([](double a, double b) { return a / b; }, 0.5);
+  check_binary<Power>([](double a, double b) { return std::pow(a, b); }, 0.5);
+  check_binary<Maximum>([](double a, double b) { return std::max(a, b); }, -2, true);
+  check_binary<Minimum>([](double a, double b) { return std::min(a, b); }, -2, true);
+}
+
+TEST_CASE("maximum and minimum carry NaN and split the gradient of equals") {
+  CHECK(same_values(on<Maximum>({1, kNaN, 1, kInf}, {2, 1, kNaN, 3}), {2, kNaN, kNaN, kInf}));
+  CHECK(same_values(on<Minimum>({1, kNaN, 1, kInf}, {2, 1, kNaN, 3}), {1, kNaN, kNaN, 3}));
+  CHECK(grads<Maximum>(0, {1, 2, 3}, {2, 2, 2}) == std::vector<double>{0, 0.5, 1});
+  CHECK(grads<Maximum>(1, {1, 2, 3}, {2, 2, 2}) == std::vector<double>{1, 0.5, 0});
+  CHECK(grads<Minimum>(0, {1, 2, 3}, {2, 2, 2}) == std::vector<double>{1, 0.5, 0});
+  CHECK(grads<Minimum>(1, {1, 2, 3}, {2, 2, 2}) == std::vector<double>{0, 0.5, 1});
+}
+
+TEST_CASE("powers of zero and to the zero have PyTorch's gradients") {
+  CHECK(same_values(grads<Power>(0, {0, 0, 0, 3}, {0, 1, 2, 0}), {0, 1, 0, 0}));
+  CHECK(same_values(grads<Power>(1, {0, 0, 0, 1}, {0, 1, -1, 5}), {0, 0, -kInf, 0}));
+  CHECK(same_values(grads<Power>(1, {-2}, {2}), {kNaN}));
+}
+
+TEST_CASE("comparisons give 0 or 1, and NaN equals nothing") {
+  const std::vector<double> a = {1, 2, 3, kNaN}, b = {2, 2, 2, kNaN};
+  using Bits = std::vector<std::int64_t>;
+  CHECK(compared<Eq>(a, b) == Bits{0, 1, 0, 0});
+  CHECK(compared<Ne>(a, b) == Bits{1, 0, 1, 1});
+  CHECK(compared<Lt>(a, b) == Bits{1, 0, 0, 0});
+  CHECK(compared<Le>(a, b) == Bits{1, 1, 0, 0});
+  CHECK(compared<Gt>(a, b) == Bits{0, 0, 1, 0});
+  CHECK(compared<Ge>(a, b) == Bits{0, 1, 1, 0});
+}
+
+TEST_CASE("integer arithmetic wraps") {
+  using Ints = std::vector<std::int64_t>;
+  CHECK(on<Add, std::int64_t>({INT64_MAX}, {1}) == Ints{INT64_MIN});
+  CHECK(on<Sub, std::int64_t>({INT64_MIN}, {1}) == Ints{INT64_MAX});
+  CHECK(on<Mul, std::int64_t>({INT64_MIN, 3}, {-1, -7}) == Ints{INT64_MIN, -21});
+  CHECK(on<Maximum, std::int64_t>({4, -4}, {-5, 5}) == Ints{4, 5});
+}
+
+TEST_CASE("where chooses with three shapes, and each side gets the gradient of what it gave") {
+  const Shape out{2, 3, 5}, sc{3, 1}, sa{2, 1, 5}, sb{};
+  const std::vector<std::int64_t> c = {1, 0, 7};
+  const auto a = numbers<float>(10, 1), b = numbers<float>(1, 2), dy = numbers<float>(30, 3);
+  std::vector<float> y(30), da(10, 9), db(1, 9), expected(30), expected_da(10, 0), expected_db(1, 0);
+  where(broadcast_plan(out, {sc, sa, sb}), c.data(), a.data(), b.data(), y.data());
+  where_grad(grad_plan(out, sa, sc, 0), 0, c.data(), dy.data(), da.data(), false);
+  where_grad(grad_plan(out, sb, sc, 0), 1, c.data(), dy.data(), db.data(), false);
+  for (std::int64_t i = 0; i < 30; ++i) {
+    const bool first = c[source(out, sc, i)] != 0;
+    const std::size_t at = std::size_t(i);
+    expected[at] = first ? a[source(out, sa, i)] : b[0];
+    (first ? expected_da[source(out, sa, i)] : expected_db[0]) += dy[at];
+  }
+  CHECK(y == expected);
+  CHECK(distance(da, expected_da) < 1e-6);
+  CHECK(distance(db, expected_db) < 1e-6);
+  std::vector<float> dsame(30, 9), everything(30, 0);
+  where_grad(grad_plan(out, out, sc, 0), 1, c.data(), dy.data(), dsame.data(), false);
+  for (std::int64_t i = 0; i < 30; ++i)
+    if (c[source(out, sc, i)] == 0) everything[std::size_t(i)] = dy[std::size_t(i)];
+  CHECK(dsame == everything);
+}
+
+TEST_CASE("a copy repeats and its gradient sums") {
+  const Shape out{2, 3, 5}, in{3, 1};
+  const std::vector<double> x = {1, 2, 3};
+  std::vector<double> y(30), dx(3, 1), expected(3, 1);
+  broadcast_copy(broadcast_plan(out, {in}), x.data(), y.data());
+  for (std::int64_t i = 0; i < 30; ++i) {
+    CHECK(y[std::size_t(i)] == x[source(out, in, i)]);
+    expected[source(out, in, i)] += double(i);
+    y[std::size_t(i)] = double(i);
+  }
+  reduce_to(grad_plan(out, in, in, 0), y.data(), dx.data(), true);
+  CHECK(dx == expected);
+}
+
+TEST_CASE("an operation may write over an operand that is not repeated") {
+  auto a = numbers<float>(35, 1);
+  const auto b = numbers<float>(5, 2);
+  std::vector<float> y(35);
+  const auto plan = broadcast_plan(Shape{7, 5}, {Shape{7, 5}, Shape{5}});
+  binary<Mul>(plan, a.data(), b.data(), y.data());
+  binary<Mul>(plan, a.data(), b.data(), a.data());
+  CHECK(a == y);
+}
+
+TEST_CASE("a long float sum over repetitions stays accurate") {
+  const Shape out{1 << 20}, scalar{};
+  const std::vector<float> dy(1 << 20, 0.1f);
+  float dx = 0;
+  reduce_to(grad_plan(out, scalar, scalar, 0), dy.data(), &dx, false);
+  CHECK(dx == float(0.1f * double(1 << 20)));
+}
+
+TEST_CASE("broadcasting gives the same bits on any number of threads") {
+  const Shape out{211, 3, 331};
+  for (const Shape& s : {Shape{3, 1}, Shape{331}, Shape{211, 1, 331}, Shape{}, Shape{211, 3, 331}}) {
+    const auto a = numbers<float>(out.numel(), 1), b = numbers<float>(s.numel(), 2),
+               dy = numbers<float>(out.numel(), 3);
+    CHECK(same_on_any_threads([&] {
+      std::vector<float> y(a.size());
+      binary<Mul>(broadcast_plan(out, {out, s}), a.data(), b.data(), y.data());
+      return y;
+    }));
+    CHECK(same_on_any_threads([&] {
+      std::vector<float> db(b.size());
+      binary_grad<Mul>(grad_plan(out, out, s, 1), 1, dy.data(), a.data(), b.data(), db.data(), false);
+      return db;
+    }));
+  }
+}
