@@ -1,0 +1,189 @@
+#include "kernels/reduce.hpp"
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/reduce_driver.hpp"
+
+namespace taper::kernels {
+
+namespace {
+
+/// What sums and products are kept in: integers wrap, and so go through their unsigned type.
+template <class T>
+using Accumulator = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
+
+template <class T>
+bool is_nan(T x) {
+  return x != x;
+}
+
+/// Whether `x` replaces `best`: it is better, or it is NaN and `best` is not.
+template <class T>
+bool beats(Extreme extreme, T x, T best) {
+  return (extreme == Extreme::max ? x > best : x < best) || (is_nan(x) && !is_nan(best));
+}
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+/// mean[c] and the sum of squared differences from it, of a group.
+template <class T>
+void moments(const ReducePlan& p, const Offsets& start, std::int64_t width, const T* x, double* mean, double* square) {
+  mean_group(p, start, width, mean, x);
+  sum_group(p, start, width, square, [&](std::int64_t c, std::int64_t i) {
+    const double d = static_cast<double>(x[i]) - mean[c];
+    return d * d;
+  });
+}
+
+}  // namespace
+
+template <class T>
+void reduce_sum(const ReducePlan& plan, const T* x, T* y) {
+  // y = sum x
+  for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    Accumulator<T> sum[kReduceColumns] = {};
+    if constexpr (std::is_integral_v<T>)
+      for_each_element(plan, start, width,
+                       [&](std::int64_t c, std::int64_t i, std::int64_t) { sum[c] += Accumulator<T>(x[i]); });
+    else
+      sum_group(plan, start, width, sum, x);
+    for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(sum[c]);
+  });
+}
+
+template <class T>
+void reduce_mean(const ReducePlan& plan, const T* x, T* y) {
+  // y = sum x / count
+  for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    double mean[kReduceColumns];
+    mean_group(plan, start, width, mean, x);
+    for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(mean[c]);
+  });
+}
+
+template <class T>
+void reduce_var(const ReducePlan& plan, double correction, const T* x, T* y) {
+  const double divisor = degrees_of_freedom(plan, correction);
+  // y = sum (x - mean)^2 / divisor
+  for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    double mean[kReduceColumns], square[kReduceColumns];
+    moments(plan, start, width, x, mean, square);
+    for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(square[c] / divisor);
+  });
+}
+
+template <class T>
+void reduce_std(const ReducePlan& plan, double correction, const T* x, T* y) {
+  const double divisor = degrees_of_freedom(plan, correction);
+  // y = sqrt(sum (x - mean)^2 / divisor)
+  for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    double mean[kReduceColumns], square[kReduceColumns];
+    moments(plan, start, width, x, mean, square);
+    for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(std::sqrt(square[c] / divisor));
+  });
+}
+
+template <class T>
+void reduce_prod(const ReducePlan& plan, const T* x, T* y) {
+  // y = x_0 x_1 x_2 ...
+  for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    Accumulator<T> product[kReduceColumns];
+    for (std::int64_t c = 0; c < width; ++c) product[c] = 1;
+    for_each_element(plan, start, width,
+                     [&](std::int64_t c, std::int64_t i, std::int64_t) { product[c] *= Accumulator<T>(x[i]); });
+    for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(product[c]);
+  });
+}
+
+template <class T>
+void reduce_extreme(const ReducePlan& plan, Extreme extreme, const T* x, T* y) {
+  // y = the best x
+  for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    T best[kReduceColumns];
+    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t index) {
+      if (index == 0 || beats(extreme, x[i], best[c])) best[c] = x[i];
+    });
+    for (std::int64_t c = 0; c < width; ++c) y[out + c] = best[c];
+  });
+}
+
+template <class T>
+void arg_extreme(const ReducePlan& plan, Extreme extreme, const T* x, T* y, std::int64_t* index) {
+  // index = the first place of the best x
+  for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    T best[kReduceColumns];
+    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t j) {
+      if (j != 0 && !beats(extreme, x[i], best[c])) return;
+      best[c] = x[i];
+      index[out + c] = j;
+    });
+    if (y != nullptr)
+      for (std::int64_t c = 0; c < width; ++c) y[out + c] = best[c];
+  });
+}
+
+template <class T>
+void reduce_logsumexp(const ReducePlan& plan, const T* x, T* y) {
+  for_each_group(plan, 20, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    T shift[kReduceColumns];
+    for (std::int64_t c = 0; c < width; ++c) shift[c] = -std::numeric_limits<T>::infinity();
+    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
+      if (beats(Extreme::max, x[i], shift[c])) shift[c] = x[i];
+    });
+    for (std::int64_t c = 0; c < width; ++c)
+      if (std::isinf(shift[c])) shift[c] = 0;
+    // y = max + log(sum e^(x - max)), an infinite maximum being left out
+    double sum[kReduceColumns];
+    sum_group(plan, start, width, sum, [&](std::int64_t c, std::int64_t i) { return std::exp(x[i] - shift[c]); });
+    for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(static_cast<double>(shift[c]) + std::log(sum[c]));
+  });
+}
+
+template <class T>
+void reduce_norm(const ReducePlan& plan, double p, const T* x, T* y) {
+  for_each_group(plan, p == 1 || p == 2 ? 2 : 24, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    double sum[kReduceColumns];
+    const auto magnitude = [x](std::int64_t i) { return std::abs(static_cast<double>(x[i])); };
+    if (std::isinf(p)) {
+      const Extreme extreme = p > 0 ? Extreme::max : Extreme::min;
+      for (std::int64_t c = 0; c < width; ++c) sum[c] = p > 0 ? 0 : kInf;
+      for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
+        if (beats(extreme, magnitude(i), sum[c])) sum[c] = magnitude(i);
+      });
+    } else if (p == 2) {
+      sum_group(plan, start, width, sum, [&](std::int64_t, std::int64_t i) { return magnitude(i) * magnitude(i); });
+    } else if (p == 1) {
+      sum_group(plan, start, width, sum, [&](std::int64_t, std::int64_t i) { return magnitude(i); });
+    } else if (p == 0) {
+      sum_group(plan, start, width, sum, [&](std::int64_t, std::int64_t i) { return x[i] != 0 ? 1.0 : 0.0; });
+    } else {
+      sum_group(plan, start, width, sum, [&](std::int64_t, std::int64_t i) { return std::pow(magnitude(i), p); });
+    }
+    const bool root = !std::isinf(p) && p != 1 && p != 0;
+    // y = (sum |x|^p)^(1/p)
+    for (std::int64_t c = 0; c < width; ++c)
+      y[out + c] = T(!root ? sum[c] : p == 2 ? std::sqrt(sum[c]) : std::pow(sum[c], 1 / p));
+  });
+}
+
+#define TAPER_INSTANTIATE_FLOATING(T)                                   \
+  template void reduce_mean<T>(const ReducePlan&, const T*, T*);        \
+  template void reduce_var<T>(const ReducePlan&, double, const T*, T*); \
+  template void reduce_std<T>(const ReducePlan&, double, const T*, T*); \
+  template void reduce_logsumexp<T>(const ReducePlan&, const T*, T*);   \
+  template void reduce_norm<T>(const ReducePlan&, double, const T*, T*)
+TAPER_INSTANTIATE_FLOATING(float);
+TAPER_INSTANTIATE_FLOATING(double);
+
+#define TAPER_INSTANTIATE_ALL(T)                                             \
+  template void reduce_sum<T>(const ReducePlan&, const T*, T*);              \
+  template void reduce_prod<T>(const ReducePlan&, const T*, T*);             \
+  template void reduce_extreme<T>(const ReducePlan&, Extreme, const T*, T*); \
+  template void arg_extreme<T>(const ReducePlan&, Extreme, const T*, T*, std::int64_t*)
+TAPER_INSTANTIATE_ALL(float);
+TAPER_INSTANTIATE_ALL(double);
+TAPER_INSTANTIATE_ALL(std::int64_t);
+
+}  // namespace taper::kernels

@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/reduce.hpp"
+#include "kernels/reduce_driver.hpp"
+
+namespace taper::kernels {
+
+namespace {
+
+/// dx_i = factor(i) dy / (number of equals) where key(i) is y, else 0; NaN is taken for equal to NaN.
+template <class T, class Key, class Factor>
+void spread_over_equals(const ReducePlan& plan, const T* dy, const T* y, T* dx, bool add, const Key& key,
+                        const Factor& factor) {
+  const auto chosen = [&](std::int64_t o, std::int64_t i) {
+    return key(i) == y[o] || (std::isnan(key(i)) && std::isnan(y[o]));
+  };
+  for_each_group(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    std::int64_t equals[kReduceColumns] = {};
+    for_each_element(plan, start, width,
+                     [&](std::int64_t c, std::int64_t i, std::int64_t) { equals[c] += chosen(out + c, i) ? 1 : 0; });
+    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
+      const T d = chosen(out + c, i) ? factor(i) * dy[out + c] / static_cast<T>(equals[c]) : T(0);
+      dx[i] = add ? dx[i] + d : d;
+    });
+  });
+}
+
+}  // namespace
+
+template <class T>
+void reduce_sum_grad(const ReducePlan& plan, const T* dy, T* dx, bool add) {
+  // dx_i = dy
+  spread(plan, 1, dx, add, [dy](std::int64_t o, std::int64_t) { return dy[o]; });
+}
+
+template <class T>
+void reduce_mean_grad(const ReducePlan& plan, const T* dy, T* dx, bool add) {
+  const T count = static_cast<T>(plan.count);
+  // dx_i = dy / count
+  spread(plan, 2, dx, add, [=](std::int64_t o, std::int64_t) { return dy[o] / count; });
+}
+
+template <class T>
+void reduce_var_grad(const ReducePlan& plan, double correction, const T* dy, const T* x, T* dx, bool add) {
+  const double divisor = degrees_of_freedom(plan, correction);
+  // dx_i = 2 (x_i - mean) / divisor dy
+  for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    double mean[kReduceColumns];
+    mean_group(plan, start, width, mean, x);
+    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
+      const T d = T(2 / divisor * static_cast<double>(dy[out + c]) * (static_cast<double>(x[i]) - mean[c]));
+      dx[i] = add ? dx[i] + d : d;
+    });
+  });
+}
+
+template <class T>
+void reduce_std_grad(const ReducePlan& plan, double correction, const T* dy, const T* x, const T* y, T* dx, bool add) {
+  const double divisor = degrees_of_freedom(plan, correction);
+  // dx_i = (x_i - mean) / (divisor y) dy
+  for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    double mean[kReduceColumns];
+    mean_group(plan, start, width, mean, x);
+    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
+      const double scale = y[out + c] == 0 ? 0 : static_cast<double>(dy[out + c]) / static_cast<double>(y[out + c]);
+      const T d = T(scale / divisor * (static_cast<double>(x[i]) - mean[c]));
+      dx[i] = add ? dx[i] + d : d;
+    });
+  });
+}
+
+template <class T>
+void reduce_prod_grad(const ReducePlan& plan, const T* dy, const T* x, T* dx, bool add) {
+  // dx_i = dy times the product of the others, which is 0 beside a zero
+  for_each_group(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    double others[kReduceColumns];
+    std::int64_t zeros[kReduceColumns] = {};
+    for (std::int64_t c = 0; c < width; ++c) others[c] = 1;
+    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
+      x[i] == 0 ? void(++zeros[c]) : void(others[c] *= static_cast<double>(x[i]));
+    });
+    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
+      const double rest = zeros[c] - (x[i] == 0 ? 1 : 0) > 0 ? 0.0
+                          : x[i] == 0                        ? others[c]
+                                                             : others[c] / static_cast<double>(x[i]);
+      const T d = T(static_cast<double>(dy[out + c]) * rest);
+      dx[i] = add ? dx[i] + d : d;
+    });
+  });
+}
+
+template <class T>
+void reduce_extreme_grad(const ReducePlan& plan, const T* dy, const T* x, const T* y, T* dx, bool add) {
+  // dx_i = dy / (number of equals) where x_i = y, else 0
+  spread_over_equals(
+      plan, dy, y, dx, add, [x](std::int64_t i) { return x[i]; }, [](std::int64_t) { return T(1); });
+}
+
+template <class T>
+void reduce_logsumexp_grad(const ReducePlan& plan, const T* dy, const T* x, const T* y, T* dx, bool add) {
+  // dx_i = e^(x_i - y) dy
+  spread(plan, 18, dx, add, [=](std::int64_t o, std::int64_t i) { return dy[o] * std::exp(x[i] - y[o]); });
+}
+
+template <class T>
+void reduce_norm_grad(const ReducePlan& plan, double p, const T* dy, const T* x, const T* y, T* dx, bool add) {
+  const auto sign = [](T v) { return T((v > 0) - (v < 0)); };
+  if (p == 0) {
+    spread(plan, 1, dx, add, [](std::int64_t, std::int64_t) { return T(0); });
+  } else if (p == 1) {
+    // dx_i = sign(x_i) dy
+    spread(plan, 2, dx, add, [=](std::int64_t o, std::int64_t i) { return sign(x[i]) * dy[o]; });
+  } else if (p == 2) {
+    // dx_i = x_i / y dy
+    spread(plan, 4, dx, add, [=](std::int64_t o, std::int64_t i) { return y[o] == 0 ? T(0) : x[i] * (dy[o] / y[o]); });
+  } else if (std::isinf(p)) {
+    // dx_i = sign(x_i) dy / (number of equals) where |x_i| = y
+    spread_over_equals(
+        plan, dy, y, dx, add, [x](std::int64_t i) { return std::abs(x[i]); },
+        [=](std::int64_t i) { return sign(x[i]); });
+  } else {
+    // dx_i = sign(x_i) (|x_i| / y)^(p-1) dy
+    spread(plan, 24, dx, add, [=](std::int64_t o, std::int64_t i) {
+      if (x[i] == 0 || y[o] == 0) return T(0);
+      return sign(x[i]) * T(std::pow(std::abs(static_cast<double>(x[i])) / static_cast<double>(y[o]), p - 1)) * dy[o];
+    });
+  }
+}
+
+template <class T>
+void arg_extreme_grad(const ReducePlan& plan, const T* dy, const std::int64_t* index, T* dx, bool add) {
+  // dx_i = dy at the chosen element, else 0
+  for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t j) {
+      const T d = j == index[out + c] ? dy[out + c] : T(0);
+      dx[i] = add ? dx[i] + d : d;
+    });
+  });
+}
+
+#define TAPER_INSTANTIATE_GRADIENTS(T)                                                                 \
+  template void reduce_sum_grad<T>(const ReducePlan&, const T*, T*, bool);                             \
+  template void reduce_mean_grad<T>(const ReducePlan&, const T*, T*, bool);                            \
+  template void reduce_var_grad<T>(const ReducePlan&, double, const T*, const T*, T*, bool);           \
+  template void reduce_std_grad<T>(const ReducePlan&, double, const T*, const T*, const T*, T*, bool); \
+  template void reduce_prod_grad<T>(const ReducePlan&, const T*, const T*, T*, bool);                  \
+  template void reduce_extreme_grad<T>(const ReducePlan&, const T*, const T*, const T*, T*, bool);     \
+  template void arg_extreme_grad<T>(const ReducePlan&, const T*, const std::int64_t*, T*, bool);       \
+  template void reduce_logsumexp_grad<T>(const ReducePlan&, const T*, const T*, const T*, T*, bool);   \
+  template void reduce_norm_grad<T>(const ReducePlan&, double, const T*, const T*, const T*, T*, bool)
+TAPER_INSTANTIATE_GRADIENTS(float);
+TAPER_INSTANTIATE_GRADIENTS(double);
+
+}  // namespace taper::kernels
