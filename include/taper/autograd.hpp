@@ -151,7 +151,7 @@ void apply_in_place(const Op& op, std::span<const Input> inputs, const void* att
                     std::size_t attribute_bytes = 0);
 
 /// The same data under another shape with as many elements, recorded.
-Tensor share_as(const char* name, const Tensor& input, const Shape& shape);
+Tensor share_as(const Tensor& input, const Shape& shape);
 
 // --- differentiation ------------------------------------------------------------------------------------------------
 

@@ -86,7 +86,7 @@ struct GradientHook {
 /// Handles may be copied from several threads; changing one tensor from two threads is a data race.
 class Tensor {
  public:
-  Tensor() noexcept = default;
+  Tensor() noexcept {}
   Tensor(const Tensor& other) noexcept : impl_(other.impl_) {
     if (impl_) impl_->refs.fetch_add(1, std::memory_order_relaxed);
   }
