@@ -2,6 +2,7 @@
 
 #include "base/fail.hpp"
 #include "core/node.hpp"
+#include "taper/creation.hpp"
 
 namespace taper::autograd {
 

@@ -33,7 +33,7 @@ SizeClass size_class(std::size_t bytes) {
     const std::size_t steps = bytes == 0 ? 1 : (bytes + kAlignment - 1) / kAlignment;
     return {int(steps) - 1, steps * kAlignment};
   }
-  const int log = std::bit_width(bytes - 1) - 1;  // 2^log < bytes <= 2^(log + 1)
+  const int log = int(std::bit_width(bytes - 1)) - 1;  // 2^log < bytes <= 2^(log + 1)
   const std::size_t base = std::size_t{1} << log, quarter = base / 4;
   const std::size_t steps = (bytes - base + quarter - 1) / quarter;  // 1..4
   return {kLinearClasses + 4 * (log - 10) + int(steps) - 1, base + steps * quarter};
