@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "taper/dtype.hpp"
+#include "taper/error.hpp"
 #include "taper/shape.hpp"
 
 namespace taper {

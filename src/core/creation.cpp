@@ -60,20 +60,21 @@ template Tensor from_data(const std::vector<std::int64_t>&, const Shape&);
 namespace {
 
 struct Flattened {
-  std::vector<std::int64_t> extents;
+  std::int64_t extents[Shape::kMaxRank];
+  std::size_t rank = 0;
   std::vector<const NestedList*> leaves;
   bool all_integers = true;
 };
 
 void flatten_list(std::span<const NestedList> list, std::size_t depth, Flattened& out) {
-  if (depth == out.extents.size()) out.extents.push_back(std::int64_t(list.size()));
-  if (out.extents.size() > std::size_t(Shape::kMaxRank))
+  if (depth == std::size_t(Shape::kMaxRank))
     fail(ErrorKind::shape, "tensor: too many dimensions: expected at most ", Shape::kMaxRank, ", got more");
+  if (depth == out.rank) out.extents[out.rank++] = std::int64_t(list.size());
   if (std::int64_t(list.size()) != out.extents[depth])
     fail(ErrorKind::shape, "tensor: ragged list: expected ", out.extents[depth], " elements in dimension ", depth, ", got ",
          list.size());
   for (const NestedList& item : list) {
-    if (item.is_list() != list[0].is_list() || (!item.is_list() && depth + 1 < out.extents.size()))
+    if (item.is_list() != list[0].is_list() || (!item.is_list() && depth + 1 < out.rank))
       fail(ErrorKind::shape, "tensor: ragged list: expected the same nesting everywhere, got numbers beside lists in "
            "dimension ", depth);
     if (item.is_list()) {
@@ -89,7 +90,7 @@ Tensor from_list(std::initializer_list<NestedList> values, std::optional<DType> 
   Flattened flat;
   flatten_list({values.begin(), values.size()}, 0, flat);
   const DType chosen = dtype.value_or(flat.all_integers && !flat.leaves.empty() ? DType::int64 : DType::float32);
-  Tensor out = empty(Shape(flat.extents), chosen);
+  Tensor out = empty(Shape(std::span<const std::int64_t>(flat.extents, flat.rank)), chosen);
   visit_dtype(chosen, [&]<class T>(Type<T>) {
     T* y = out.data<T>();
     for (const NestedList* leaf : flat.leaves)

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "core/dispatch.hpp"
 #include "core/node.hpp"
-#include "taper/creation.hpp"
-#include "taper/ops.hpp"
+#include "kernels/elementwise.hpp"
 
 namespace taper {
 
@@ -33,9 +33,9 @@ double Tensor::item() const {
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
-  const Tensor converted = detach().to(dtype_of<T>);
-  const T* x = converted.data<T>();
-  return std::vector<T>(x, x + converted.numel());
+  std::vector<T> out(static_cast<std::size_t>(numel()));
+  visit_dtype(dtype(), [&]<class From>(Type<From>) { kernels::cast(data<From>(), out.data(), numel()); });
+  return out;
 }
 template std::vector<float> Tensor::to_vector() const;
 template std::vector<double> Tensor::to_vector() const;
