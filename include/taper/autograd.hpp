@@ -114,8 +114,8 @@ struct Op {
   using Backward = void (*)(const BackwardArgs&);
 
   const char* name;
-  const char* derivative;         ///< one line of mathematics for tapes and lessons, "dx = dy * (1 - y^2)"
-  Forward forward[kDTypeCount];   ///< float32, float64, int64
+  const char* derivative;        ///< one line of mathematics for tapes and lessons, "dx = dy * (1 - y^2)"
+  Forward forward[kDTypeCount];  ///< float32, float64, int64
   Backward backward[kDTypeCount];
   /// What the gradient of input i reads; the last entry stands for all further inputs.
   std::uint32_t needs[4] = {};

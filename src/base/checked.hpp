@@ -33,9 +33,7 @@ inline std::optional<std::int64_t> align(std::int64_t n, std::int64_t alignment)
 }
 
 /// Quotient rounded toward minus infinity; `b` is positive.
-constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  return a / b - (a % b < 0 ? 1 : 0);
-}
+constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 /// The integer `value` stands for, or nothing for fractions, NaN and what 64 bits do not hold.
 inline std::optional<std::int64_t> to_int64(double value) {

@@ -16,8 +16,8 @@ Shape::Shape(std::span<const std::int64_t> extents) {
     extents_[rank_++] = extent;
     empty |= extent == 0;
     if (extent != 0 && __builtin_mul_overflow(numel_, extent, &numel_)) [[unlikely]]
-      fail(ErrorKind::shape, "shape: number of elements overflows 64 bits: expected a product below 2^63, got ",
-           extent, " in dimension ", rank_ - 1);
+      fail(ErrorKind::shape, "shape: number of elements overflows 64 bits: expected a product below 2^63, got ", extent,
+           " in dimension ", rank_ - 1);
   }
   if (empty) numel_ = 0;
 }

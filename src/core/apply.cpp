@@ -46,7 +46,8 @@ void check_inputs(const Op& op, std::span<const Input> inputs) {
   for (const Input& input : inputs.subspan(1)) {
     const DType other = input.tensor->dtype();
     if (other != first && is_floating(other) && is_floating(first)) [[unlikely]]
-      fail(ErrorKind::type, op.name, ": element types differ: expected ", first, ", got ", other, "; convert with to()");
+      fail(ErrorKind::type, op.name, ": element types differ: expected ", first, ", got ", other,
+           "; convert with to()");
   }
 }
 
@@ -59,8 +60,9 @@ bool records(const Op& op, std::span<const Input> inputs, DType output) {
     if (!impl.node) continue;
     any = true;
     if (impl.history != impl.buffer->history) [[unlikely]]
-      fail(ErrorKind::tape, op.name, ": an input was changed in place through another view of its data: expected history ",
-           impl.history, ", got ", impl.buffer->history, "; make the view after the change");
+      fail(ErrorKind::tape, op.name,
+           ": an input was changed in place through another view of its data: expected history ", impl.history,
+           ", got ", impl.buffer->history, "; make the view after the change");
   }
   return any && op.backward[int(inputs[0].tensor->dtype())];
 }
@@ -99,10 +101,12 @@ void apply_in_place(const Op& op, std::span<const Input> inputs, const void* att
   TensorImpl& target = *inputs[0].tensor->impl();
   const bool recorded = records(op, inputs, target.dtype);
   if (grad_enabled && target.node && target.node->is_leaf()) [[unlikely]]
-    fail(ErrorKind::tape, op.name, "_: a leaf that requires grad was changed in place: expected grad mode off, got on; use "
+    fail(ErrorKind::tape, op.name,
+         "_: a leaf that requires grad was changed in place: expected grad mode off, got on; use "
          "NoGradGuard");
   if (grad_enabled && target.is_view) [[unlikely]]
-    fail(ErrorKind::tape, op.name, "_: a view of a tensor that requires grad was changed in place: expected a tensor with "
+    fail(ErrorKind::tape, op.name,
+         "_: a view of a tensor that requires grad was changed in place: expected a tensor with "
          "data of its own, got a view; clone() it first or use NoGradGuard");
   Node* node = recorded ? record(op, inputs, target, attributes, attribute_bytes, {}) : nullptr;
   run_forward(op, inputs, target, attributes, {});

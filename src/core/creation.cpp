@@ -71,12 +71,14 @@ void flatten_list(std::span<const NestedList> list, std::size_t depth, Flattened
     fail(ErrorKind::shape, "tensor: too many dimensions: expected at most ", Shape::kMaxRank, ", got more");
   if (depth == out.rank) out.extents[out.rank++] = std::int64_t(list.size());
   if (std::int64_t(list.size()) != out.extents[depth])
-    fail(ErrorKind::shape, "tensor: ragged list: expected ", out.extents[depth], " elements in dimension ", depth, ", got ",
-         list.size());
+    fail(ErrorKind::shape, "tensor: ragged list: expected ", out.extents[depth], " elements in dimension ", depth,
+         ", got ", list.size());
   for (const NestedList& item : list) {
     if (item.is_list() != list[0].is_list() || (!item.is_list() && depth + 1 < out.rank))
-      fail(ErrorKind::shape, "tensor: ragged list: expected the same nesting everywhere, got numbers beside lists in "
-           "dimension ", depth);
+      fail(ErrorKind::shape,
+           "tensor: ragged list: expected the same nesting everywhere, got numbers beside lists in "
+           "dimension ",
+           depth);
     if (item.is_list()) {
       flatten_list(item.children(), depth + 1, out);
     } else {

@@ -88,7 +88,8 @@ void keep_gradient(Node& node) {
     return;
   }
   const bool shared = node.gradient->refs.load(std::memory_order_acquire) > 1 || !node.is_leaf();
-  kept = detail::adopt(shared ? copy_of(node.gradient) : std::exchange(node.gradient, nullptr), node.shape(), node.dtype);
+  kept =
+      detail::adopt(shared ? copy_of(node.gradient) : std::exchange(node.gradient, nullptr), node.shape(), node.dtype);
 }
 
 void run_hooks(Node& node) {
@@ -154,8 +155,9 @@ GradientSlot slot_for(Node& node, std::size_t i, Scratch& lists) {
 void check_anomaly(const Node& node, const std::vector<GradientSlot>& slots) {
   for (std::size_t i = 0; i < slots.size(); ++i)
     if (slots[i] && any_nan(slots[i].gradient))
-      fail(ErrorKind::tape, "backward: a gradient became NaN: expected finite numbers, got NaN in the gradient of input ", i,
-           " of ", node.op->name, " (#", node.position, ")");
+      fail(ErrorKind::tape,
+           "backward: a gradient became NaN: expected finite numbers, got NaN in the gradient of input ", i, " of ",
+           node.op->name, " (#", node.position, ")");
 }
 
 /// Hands the gradient of `node` on to its producers.
@@ -238,7 +240,9 @@ class Walk {
  private:
   static constexpr std::size_t kKeptCapacity = 4096;
 
-  bool is_target(const Node& node) const { return std::find(targets_.begin(), targets_.end(), &node) != targets_.end(); }
+  bool is_target(const Node& node) const {
+    return std::find(targets_.begin(), targets_.end(), &node) != targets_.end();
+  }
 
   static void drop_gradient(Node& node) {
     detail::release(node.gradient);
@@ -263,7 +267,8 @@ class Walk {
 Node& recorded_node(const char* where, const Tensor& tensor) {
   Node* node = tensor.requires_grad() ? tensor.impl()->node : nullptr;
   if (!node)
-    fail(ErrorKind::tape, where, ": the tensor does not require grad: expected a recorded result, got a tensor without a "
+    fail(ErrorKind::tape, where,
+         ": the tensor does not require grad: expected a recorded result, got a tensor without a "
          "graph; call requires_grad_() on a leaf before computing");
   return *node;
 }
@@ -301,7 +306,8 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   if (options.create_graph)
     fail(ErrorKind::tape, "grad: gradients of gradients are not offered: expected create_graph false, got true");
   if (!grad_outputs.empty() && grad_outputs.size() != outputs.size())
-    fail(ErrorKind::shape, "grad: one gradient for each output: expected ", outputs.size(), ", got ", grad_outputs.size());
+    fail(ErrorKind::shape, "grad: one gradient for each output: expected ", outputs.size(), ", got ",
+         grad_outputs.size());
   std::vector<Node*> roots, targets;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     roots.push_back(&recorded_node("grad", outputs[i]));

@@ -46,7 +46,8 @@ GradcheckReport gradcheck(Tensor (*function)(const std::vector<Tensor>&, void*),
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].requires_grad()) continue;
     if (inputs[i].dtype() != DType::float64)
-      fail(ErrorKind::type, "gradcheck: inputs must be float64: expected float64, got ", inputs[i].dtype(), " in input ", i);
+      fail(ErrorKind::type, "gradcheck: inputs must be float64: expected float64, got ", inputs[i].dtype(),
+           " in input ", i);
     checked.push_back(i);
   }
   if (checked.empty()) fail(ErrorKind::tape, "gradcheck: no input requires grad: expected at least 1, got 0");

@@ -55,7 +55,7 @@ struct Cache {
 constinit thread_local Cache cache{};
 
 void release(void* block, std::size_t bytes) noexcept {
-  ::operator delete(block, bytes, std::align_val_t{kAlignment});
+  ::operator delete (block, bytes, std::align_val_t{kAlignment});
 }
 
 /// Empties the cache when its thread ends; blocks freed even later go straight to the system.
@@ -74,7 +74,7 @@ struct ThreadEnd {
   static thread_local ThreadEnd thread_end;
   (void)thread_end;
   ++cache.stats.system_allocations;
-  void* block = ::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow);
+  void* block = ::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow);
   if (!block) fail(ErrorKind::io, "memory: the system refused an allocation: expected ", bytes, " bytes, got none");
   return block;
 }

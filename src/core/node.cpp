@@ -174,8 +174,10 @@ bool visit(Node* node, std::uint32_t walk, std::vector<Node*>& nodes) {
   if (holder == walk) return true;
   if (std::find(active_walks.begin(), active_walks.end(), holder) != active_walks.end()) {
     unmark(nodes);
-    fail(ErrorKind::tape, "backward: called from a hook on a graph that is being differentiated: expected another graph, "
-         "got op ", node->op->name);
+    fail(ErrorKind::tape,
+         "backward: called from a hook on a graph that is being differentiated: expected another graph, "
+         "got op ",
+         node->op->name);
   }
   return false;
 }

@@ -46,8 +46,8 @@ struct NodeOperand {
 /// attributes, and the extents (the output's first, then each operand's).
 /// Nodes point to their producers only, so dropping the last result frees a whole chain.
 struct Node {
-  const autograd::Op* op;           ///< `leaf_op` for a tensor the user made
-  std::uint64_t position;           ///< larger than that of every producer
+  const autograd::Op* op;  ///< `leaf_op` for a tensor the user made
+  std::uint64_t position;  ///< larger than that of every producer
   std::atomic<std::uint32_t> refs;
   std::atomic<std::uint32_t> walk;  ///< the differentiation that visits it now; 0: none
   Buffer* gradient;                 ///< what that differentiation has gathered so far
@@ -56,7 +56,7 @@ struct Node {
   std::int64_t numel;               ///< of the output
   std::uint32_t output_version;
   std::uint32_t block_bytes;
-  std::uint32_t attribute_bytes;    ///< rounded up to 8
+  std::uint32_t attribute_bytes;  ///< rounded up to 8
   std::uint16_t n_inputs;
   std::uint8_t n_aux, rank;
   DType dtype;
@@ -64,7 +64,9 @@ struct Node {
   bool released;   ///< a backward has freed the saved values
   bool wanted;     ///< leads to a gradient that was asked for
 
-  std::span<NodeOperand> operands() { return {reinterpret_cast<NodeOperand*>(this + 1), std::size_t(n_inputs + n_aux)}; }
+  std::span<NodeOperand> operands() {
+    return {reinterpret_cast<NodeOperand*>(this + 1), std::size_t(n_inputs + n_aux)};
+  }
   std::span<NodeOperand> inputs() { return operands().first(n_inputs); }
   std::byte* attributes() { return reinterpret_cast<std::byte*>(operands().data() + operands().size()); }
   std::int64_t* extents() { return reinterpret_cast<std::int64_t*>(attributes() + attribute_bytes); }
@@ -95,8 +97,8 @@ inline void release(Node* node) noexcept {
 /// Frees the saved values; their memory is not needed any more.
 void release_saved(Node& node) noexcept;
 
-/// The nodes behind `roots`, latest first, held by this walk until `end_walk`. Walks of several threads over shared nodes
-/// take turns. Errors: `ErrorKind::tape` when a hook walks the graph it is called from.
+/// The nodes behind `roots`, latest first, held by this walk until `end_walk`. Walks of several threads over shared
+/// nodes take turns. Errors: `ErrorKind::tape` when a hook walks the graph it is called from.
 void begin_walk(std::span<Node* const> roots, std::vector<Node*>& nodes);
 void end_walk(std::vector<Node*>& nodes) noexcept;
 

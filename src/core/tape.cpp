@@ -33,7 +33,8 @@ Tape::Entry describe(Node& node) {
       entry.input_shapes.push_back(shape);
     }
     if (operand.saved)
-      entry.saved.push_back(is_input ? cat("input ", index, " ", shape) : cat("aux ", index - node.n_inputs, " ", shape));
+      entry.saved.push_back(is_input ? cat("input ", index, " ", shape)
+                                     : cat("aux ", index - node.n_inputs, " ", shape));
     ++index;
   }
   if (node.output) entry.saved.push_back(cat("output ", node.shape()));
@@ -67,7 +68,8 @@ std::string gradient_column(const Tensor& gradient) {
 
 Tape Tape::of(const Tensor& tensor) {
   if (!tensor.requires_grad())
-    fail(ErrorKind::tape, "Tape: the tensor does not require grad: expected a recorded result, got a tensor without a graph");
+    fail(ErrorKind::tape,
+         "Tape: the tensor does not require grad: expected a recorded result, got a tensor without a graph");
   Node* const root[] = {tensor.impl()->node};
   std::vector<Node*> nodes;
   detail::begin_walk(root, nodes);

@@ -43,7 +43,8 @@ template std::vector<std::int64_t> Tensor::to_vector() const;
 
 Tensor Tensor::requires_grad_(bool on) const {
   if (on && !is_floating(checked().dtype))
-    fail(ErrorKind::type, "requires_grad_: only floating tensors have gradients: expected float32 or float64, got int64");
+    fail(ErrorKind::type,
+         "requires_grad_: only floating tensors have gradients: expected float32 or float64, got int64");
   if (on && !impl_->node) {
     impl_->node = detail::new_leaf_node(*impl_);
     impl_->history = impl_->buffer->history;
@@ -95,8 +96,6 @@ Tensor Tensor::set_name(const std::string& name) const {
   return *this;
 }
 
-Tensor Tensor::detach() const {
-  return detail::adopt(detail::retain(checked().buffer), impl_->shape, impl_->dtype);
-}
+Tensor Tensor::detach() const { return detail::adopt(detail::retain(checked().buffer), impl_->shape, impl_->dtype); }
 
 }  // namespace taper

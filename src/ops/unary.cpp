@@ -36,7 +36,8 @@ constexpr Op kSigmoid = map_op<kernels::Sigmoid>("sigmoid", "dx = dy * y * (1 - 
 constexpr Op kRelu = map_op<kernels::Relu>("relu", "dx = dy where y > 0, else 0");
 constexpr Op kLeakyRelu = map_op<kernels::LeakyRelu>("leaky_relu", "dx = dy * (x > 0 ? 1 : negative_slope)");
 constexpr Op kGelu = map_op<kernels::Gelu>("gelu", "dx = dy * (Phi(x) + x * phi(x))");
-constexpr Op kGeluTanh = map_op<kernels::GeluTanh>("gelu_tanh", "dx = dy * d/dx of x/2 (1 + tanh(c (x + 0.044715 x^3)))");
+constexpr Op kGeluTanh =
+    map_op<kernels::GeluTanh>("gelu_tanh", "dx = dy * d/dx of x/2 (1 + tanh(c (x + 0.044715 x^3)))");
 constexpr Op kSilu = map_op<kernels::Silu>("silu", "dx = dy * s(x) (1 + x (1 - s(x)))");
 constexpr Op kElu = map_op<kernels::Elu>("elu", "dx = dy * (x > 0 ? 1 : alpha e^x)");
 constexpr Op kSelu = map_op<kernels::Selu>("selu", "dx = dy * scale * (x > 0 ? 1 : alpha e^x)");
@@ -60,7 +61,9 @@ Tensor sin(const Tensor& x) { return map<kernels::Sin>(kSin, x); }
 Tensor cos(const Tensor& x) { return map<kernels::Cos>(kCos, x); }
 Tensor tanh(const Tensor& x) { return map<kernels::Tanh>(kTanh, x); }
 Tensor sigmoid(const Tensor& x) { return map<kernels::Sigmoid>(kSigmoid, x); }
-Tensor relu(const Tensor& x) { return is_floating(x.dtype()) ? map<kernels::Relu>(kRelu, x) : clamp(x, 0, std::nullopt); }
+Tensor relu(const Tensor& x) {
+  return is_floating(x.dtype()) ? map<kernels::Relu>(kRelu, x) : clamp(x, 0, std::nullopt);
+}
 Tensor leaky_relu(const Tensor& x, double negative_slope) {
   return map(kLeakyRelu, x, kernels::LeakyRelu{.negative_slope = negative_slope});
 }
@@ -94,9 +97,12 @@ namespace {
 template <class From>
 void cast_from(const autograd::Operand& x, const autograd::Operand& y, bool add) {
   switch (y.dtype) {
-    case DType::float32: return kernels::cast(x.as<From>(), y.as<float>(), x.numel, add);
-    case DType::float64: return kernels::cast(x.as<From>(), y.as<double>(), x.numel, add);
-    case DType::int64: return kernels::cast(x.as<From>(), y.as<std::int64_t>(), x.numel, add);
+    case DType::float32:
+      return kernels::cast(x.as<From>(), y.as<float>(), x.numel, add);
+    case DType::float64:
+      return kernels::cast(x.as<From>(), y.as<double>(), x.numel, add);
+    case DType::int64:
+      return kernels::cast(x.as<From>(), y.as<std::int64_t>(), x.numel, add);
   }
 }
 
