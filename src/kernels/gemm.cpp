@@ -1,0 +1,112 @@
+#include "kernels/gemm.hpp"
+
+#include "kernels/parallel.hpp"
+#include "kernels/product.hpp"
+
+namespace taper::kernels {
+
+namespace {
+
+/// The rows [i, i + rows) of op(A) for the terms [k, k + depth).
+template <class T>
+Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64_t rows, std::int64_t k,
+                     std::int64_t depth) {
+  if (!p.transpose_a) return {a + i * p.lda + k, p.lda, 1};
+  const T* from = a + k * p.lda + i;
+  // The tiles walk down the columns of A: far rows are brought together unless the block is read only once or twice.
+  if (rows <= 24 || depth <= 64) return {from, 1, p.lda};
+  T* packed = scratch<T>().left;
+  const std::int64_t row = packed_row<T>(rows);
+  for (std::int64_t d = 0; d < depth; ++d) copy_run(from + d * p.lda, rows, packed + d * row);
+  return {packed, 1, row};
+}
+
+/// The columns [j, j + columns) of op(B) for the terms [k, k + depth), used for `rows` rows of the result.
+template <class T>
+Right<T> right_operand(const GemmParams& p, const T* b, std::int64_t j, std::int64_t columns, std::int64_t rows,
+                       std::int64_t k, std::int64_t depth) {
+  const T* from = p.transpose_b ? b + j * p.ldb + k : b + k * p.ldb + j;
+  const bool whole_vectors = columns % kLanes<T> == 0;
+  if (!p.transpose_b && whole_vectors && (rows <= 24 || depth <= 64)) return {from, p.ldb};
+  T* packed = scratch<T>().right;
+  const std::int64_t row = packed_row<T>(columns);
+  if (p.transpose_b) {
+    pack_transposed(from, p.ldb, columns, depth, packed, row);
+  } else {
+    for (std::int64_t d = 0; d < depth; ++d) copy_run(from + d * p.ldb, columns, packed + d * row);
+  }
+  fill_last_vector(columns, depth, packed, row);
+  return {packed, row};
+}
+
+template <class T>
+void clear(const GemmParams& p, T* c) {
+  for (std::int64_t i = 0; i < p.batch; ++i)
+    for (std::int64_t row = 0; row < p.m; ++row) zero_run(p.n, c + i * p.stride_c + row * p.ldc);
+}
+
+/// Rows of the smaller operand up to which packing the other one costs more than it saves.
+constexpr std::int64_t kFewRows = 4;
+
+/// A product of few rows or few columns whose operands both run along k: dot products.
+template <class T>
+void multiply_few(const GemmParams& p, const T* a, const T* b, T* c) {
+  const bool few_columns = p.n < p.m;
+  const T* few = few_columns ? b : a;
+  const T* many = few_columns ? a : b;
+  const std::int64_t few_rows = few_columns ? p.n : p.m, many_rows = few_columns ? p.m : p.n;
+  const std::int64_t ld_few = few_columns ? p.ldb : p.lda, ld_many = few_columns ? p.lda : p.ldb;
+  const std::int64_t row = few_columns ? 1 : p.ldc, column = few_columns ? p.ldc : 1;
+  const std::int64_t stride_few = few_columns ? p.stride_b : p.stride_a;
+  const std::int64_t stride_many = few_columns ? p.stride_a : p.stride_b;
+  constexpr std::int64_t step = 16;
+  const std::int64_t blocks = many_rows / step + (many_rows % step != 0);
+  parallel_for(p.batch * blocks, parallel_work(few_rows * step, p.k), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      const std::int64_t matrix = unit / blocks, j = unit % blocks * step;
+      multiply_contiguous(few_rows, std::min(step, many_rows - j), p.k, few + matrix * stride_few, ld_few,
+                          many + matrix * stride_many + j * ld_many, ld_many, c + matrix * p.stride_c + j * column, row,
+                          column, p.add);
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void gemm(const GemmParams& p, const T* a, const T* b, T* c) {
+  if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
+  if (p.k <= 0) {
+    if (!p.add) clear(p, c);
+    return;
+  }
+  if (p.n == 1 && !p.transpose_b && p.ldb == 1) {
+    // A column vector without gaps is also a row vector.
+    GemmParams q = p;
+    q.transpose_b = true;
+    q.ldb = p.k;
+    return gemm(q, a, b, c);
+  }
+  if (!p.transpose_a && p.transpose_b && std::min(p.m, p.n) <= kFewRows) return multiply_few(p, a, b, c);
+  const Grid grid = cut(p.m, p.n, p.k, p.batch);
+  parallel_for(p.batch * grid.units(), grid.work, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      const std::int64_t matrix = unit / grid.units(), block = unit % grid.units();
+      const std::int64_t i = block / grid.column_units * grid.row_step,
+                         j = block % grid.column_units * grid.column_step;
+      const std::int64_t rows = std::min(grid.row_step, p.m - i), columns = std::min(grid.column_step, p.n - j);
+      const T* left = a + matrix * p.stride_a;
+      const T* right = b + matrix * p.stride_b;
+      const auto operands = [&](std::int64_t k, std::int64_t depth) {
+        return Operands<T>{left_operand(p, left, i, rows, k, depth),
+                           right_operand(p, right, j, columns, p.m, k, depth)};
+      };
+      sum_block<T>(rows, columns, p.k, operands, c + matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add);
+    }
+  });
+}
+
+template void gemm(const GemmParams&, const float*, const float*, float*);
+template void gemm(const GemmParams&, const double*, const double*, double*);
+
+}  // namespace taper::kernels

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+namespace taper::kernels {
+
+/// A batch of products C = op(A) op(B), or C += op(A) op(B) with `add`; C is [m, n], op(A) [m, k], op(B) [k, n],
+/// all row-major.
+///
+/// `lda`, `ldb`, `ldc` are the distances between the stored rows, `stride_*` those between the matrices of the batch;
+/// a stride of 0 in a or b uses the same matrix for all. A transposed operand is stored the other way round
+/// (`transpose_a`: A is [k, m]) and not copied by the caller.
+struct GemmParams {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;
+  bool transpose_a = false, transpose_b = false;
+  bool add = false;
+  std::int64_t batch = 1;
+  std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
+};
+
+/// Computes the products. c overlaps neither a nor b. Any size may be 0; k = 0 gives zeros, or leaves c when adding.
+template <class T>
+void gemm(const GemmParams& p, const T* a, const T* b, T* c);
+
+}  // namespace taper::kernels

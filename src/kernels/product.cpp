@@ -1,0 +1,290 @@
+#include "kernels/product.hpp"
+
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#ifdef __FMA__
+#include <immintrin.h>
+#endif
+
+namespace taper::kernels {
+
+namespace {
+
+template <class T>
+struct VectorOf;
+template <>
+struct VectorOf<float> {
+  typedef float type __attribute__((vector_size(kVectorBytes)));
+};
+template <>
+struct VectorOf<double> {
+  typedef double type __attribute__((vector_size(kVectorBytes)));
+};
+template <class T>
+using Vector = typename VectorOf<T>::type;
+
+/// Rows of the register tile: as many as leave room for two vectors of b, one of a and one product.
+constexpr int kTileRows = kVectorBytes == 64 ? 12 : 6;
+
+/// Vectors of a tile of `rows` rows: enough independent sums to hide the latency of the additions.
+constexpr int tile_vectors(int rows) { return rows == 1 ? 8 : rows <= 3 ? 4 : 2; }
+
+template <class T>
+inline Vector<T> load(const T* x) {
+  Vector<T> v;
+  std::memcpy(&v, x, sizeof v);
+  return v;
+}
+template <class T>
+inline void store(const Vector<T>& v, T* y) {
+  std::memcpy(y, &v, sizeof v);
+}
+
+// c + a b. The build forbids the compiler to fuse by itself; here it is wanted on every vector alike.
+template <class V>
+inline V multiply_add(V a, V b, V c) {
+  return c + a * b;
+}
+#if defined(__AVX512F__)
+template <>
+inline Vector<float> multiply_add(Vector<float> a, Vector<float> b, Vector<float> c) {
+  return _mm512_fmadd_ps(a, b, c);
+}
+template <>
+inline Vector<double> multiply_add(Vector<double> a, Vector<double> b, Vector<double> c) {
+  return _mm512_fmadd_pd(a, b, c);
+}
+#elif defined(__FMA__)
+template <>
+inline Vector<float> multiply_add(Vector<float> a, Vector<float> b, Vector<float> c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
+template <>
+inline Vector<double> multiply_add(Vector<double> a, Vector<double> b, Vector<double> c) {
+  return _mm256_fmadd_pd(a, b, c);
+}
+#endif
+
+/// c[r, :] = sum over k of a[r, k] b[k, :] for R rows and W vectors, of which the last has `last` elements.
+template <class T, int R, int W>
+void multiply_tile(std::int64_t depth, Left<T> a, Right<T> b, T* c, std::int64_t ldc, int last, bool add) {
+  Vector<T> sum[R][W] = {};
+  const T* x = a.data;
+  const T* w = b.data;
+  for (std::int64_t k = 0; k < depth; ++k, x += a.column, w += b.row) {
+    Vector<T> right[W];
+#pragma GCC unroll 8
+    for (int v = 0; v < W; ++v) right[v] = load(w + v * kLanes<T>);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const Vector<T> left = x[r * a.row] - Vector<T>{};
+#pragma GCC unroll 8
+      for (int v = 0; v < W; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < W; ++v) {
+      T* y = c + r * ldc + v * kLanes<T>;
+      if (v < W - 1 || last == kLanes<T>) {
+        store(add ? load(y) + sum[r][v] : sum[r][v], y);
+      } else {
+        for (int i = 0; i < last; ++i) y[i] = add ? y[i] + sum[r][v][i] : sum[r][v][i];
+      }
+    }
+}
+
+/// The columns from vector `j` on of a band of `rows` rows, a multiple of R: tiles of W vectors, then of W / 2, ... 1.
+/// The rows run inside the columns, so that the tile's columns of b stay in the first-level cache.
+template <class T, int R, int W>
+void multiply_columns(std::int64_t rows, std::int64_t columns, std::int64_t j, std::int64_t depth, const Operands<T>& x,
+                      T* c, std::int64_t ldc, bool add) {
+  const std::int64_t vectors = (columns + kLanes<T> - 1) / kLanes<T>;
+  for (; vectors - j >= W; j += W) {
+    const std::int64_t rest = columns - (j + W - 1) * kLanes<T>;
+    const int last = rest < kLanes<T> ? static_cast<int>(rest) : kLanes<T>;
+    for (std::int64_t i = 0; i < rows; i += R)
+      multiply_tile<T, R, W>(depth, {x.a.data + i * x.a.row, x.a.row, x.a.column}, {x.b.data + j * kLanes<T>, x.b.row},
+                             c + i * ldc + j * kLanes<T>, ldc, last, add);
+  }
+  if constexpr (W > 1)
+    if (j < vectors) multiply_columns<T, R, W / 2>(rows, columns, j, depth, x, c, ldc, add);
+}
+
+/// The rows that are left over when the block is cut into tiles of full height: one band of R rows.
+template <class T, int R>
+void multiply_last_rows(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& x, T* c,
+                        std::int64_t ldc, bool add) {
+  if (rows == R) return multiply_columns<T, R, tile_vectors(R)>(rows, columns, 0, depth, x, c, ldc, add);
+  if constexpr (R > 1) multiply_last_rows<T, R - 1>(rows, columns, depth, x, c, ldc, add);
+}
+
+/// Sums of the lanes of R x C vectors of products, for the terms [k, k + depth).
+template <class T, int R, int C>
+void add_dots(std::int64_t depth, const T* a, std::int64_t lda, const T* b, std::int64_t ldb, double (&total)[R][C]) {
+  Vector<T> sum[R][C] = {};
+  std::int64_t k = 0;
+  for (; k + kLanes<T> <= depth; k += kLanes<T>) {
+    Vector<T> left[R];
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) left[r] = load(a + r * lda + k);
+#pragma GCC unroll 4
+    for (int j = 0; j < C; ++j) {
+      const Vector<T> right = load(b + j * ldb + k);
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) sum[r][j] = multiply_add(left[r], right, sum[r][j]);
+    }
+  }
+  for (int r = 0; r < R; ++r)
+    for (int j = 0; j < C; ++j) {
+      T dot = 0;
+      for (int i = 0; i < kLanes<T>; ++i) dot += sum[r][j][i];
+      for (std::int64_t t = k; t < depth; ++t) dot += a[r * lda + t] * b[j * ldb + t];
+      total[r][j] += static_cast<double>(dot);
+    }
+}
+
+/// c[r, j] = sum over k of a[r, k] b[j, k] for R rows of a and C rows of b; long sums are joined in double.
+template <class T, int R, int C>
+void multiply_dots(std::int64_t depth, const T* a, std::int64_t lda, const T* b, std::int64_t ldb, T* c,
+                   std::int64_t row, std::int64_t column, bool add) {
+  double total[R][C] = {};
+  for (std::int64_t k = 0; k < depth; k += kLongSum)
+    add_dots<T, R, C>(std::min(kLongSum, depth - k), a + k, lda, b + k, ldb, total);
+  for (int r = 0; r < R; ++r)
+    for (int j = 0; j < C; ++j) {
+      T& y = c[r * row + j * column];
+      y = static_cast<T>(add ? static_cast<double>(y) + total[r][j] : total[r][j]);
+    }
+}
+
+/// R rows of a with all rows of b.
+template <class T, int R>
+void multiply_dot_rows(std::int64_t columns, std::int64_t depth, const T* a, std::int64_t lda, const T* b,
+                       std::int64_t ldb, T* c, std::int64_t row, std::int64_t column, bool add) {
+  std::int64_t j = 0;
+  for (; j + 4 <= columns; j += 4)
+    multiply_dots<T, R, 4>(depth, a, lda, b + j * ldb, ldb, c + j * column, row, column, add);
+  for (; j < columns; ++j) multiply_dots<T, R, 1>(depth, a, lda, b + j * ldb, ldb, c + j * column, row, column, add);
+}
+
+template <class T>
+struct OwnedScratch : Scratch<T> {
+  void* memory;
+
+  OwnedScratch() {
+    constexpr std::int64_t left_size =
+        std::max(kBlockRows * packed_row<T>(kBlockDepth<T>), kBlockDepth<T> * packed_row<T>(kBlockRows));
+    constexpr std::int64_t right_size = kBlockDepth<T> * packed_row<T>(kBlockColumns);
+    constexpr std::int64_t block = kBlockRows * kBlockColumns;
+    constexpr std::size_t bytes = static_cast<std::size_t>(block) * sizeof(double) +
+                                  static_cast<std::size_t>(left_size + right_size + 2 * block) * sizeof(T);
+    memory = ::operator new (bytes, std::align_val_t{64});
+    this->sums = static_cast<double*>(memory);
+    this->result = reinterpret_cast<T*>(this->sums + block);
+    this->part = this->result + block;
+    this->left = this->part + block;
+    this->right = this->left + left_size;
+  }
+  OwnedScratch(const OwnedScratch&) = delete;
+  ~OwnedScratch() { ::operator delete (memory, std::align_val_t{64}); }
+};
+
+}  // namespace
+
+template <class T>
+void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& x, T* c,
+                    std::int64_t ldc, bool add) {
+  const std::int64_t last = rows % kTileRows, full = rows - last;
+  if (full > 0) multiply_columns<T, kTileRows, tile_vectors(kTileRows)>(full, columns, 0, depth, x, c, ldc, add);
+  if (last > 0) {
+    const Operands<T> below{{x.a.data + full * x.a.row, x.a.row, x.a.column}, x.b};
+    multiply_last_rows<T, kTileRows - 1>(last, columns, depth, below, c + full * ldc, ldc, add);
+  }
+}
+
+template <class T>
+void multiply_contiguous(std::int64_t rows, std::int64_t columns, std::int64_t depth, const T* a, std::int64_t lda,
+                         const T* b, std::int64_t ldb, T* c, std::int64_t row, std::int64_t column, bool add) {
+  std::int64_t i = 0;
+  for (; i + 2 <= rows; i += 2)
+    multiply_dot_rows<T, 2>(columns, depth, a + i * lda, lda, b, ldb, c + i * row, row, column, add);
+  if (i < rows) multiply_dot_rows<T, 1>(columns, depth, a + i * lda, lda, b, ldb, c + i * row, row, column, add);
+}
+
+template <class T>
+const Scratch<T>& scratch() noexcept {
+  thread_local const OwnedScratch<T> own;
+  return own;
+}
+
+template <class T>
+void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed,
+                     std::int64_t row) {
+  // Squares of one 16-byte vector a side: each cache line of x and of packed is used while it is near.
+  constexpr std::int64_t side = 16 / static_cast<std::int64_t>(sizeof(T));
+  std::int64_t j = 0;
+  for (; j + side <= columns; j += side) {
+    const T* from = x + j * ldx;
+    T* to = packed + j;
+    std::int64_t k = 0;
+    for (; k + side <= depth; k += side) {
+      // packed[k + r, j + i] = x[j + i, k + r]
+      T square[side][side];
+      for (int i = 0; i < side; ++i) std::memcpy(square[i], from + i * ldx + k, 16);
+      for (int r = 0; r < side; ++r) {
+        T turned[side];
+        for (int i = 0; i < side; ++i) turned[i] = square[i][r];
+        std::memcpy(to + (k + r) * row, turned, 16);
+      }
+    }
+    for (; k < depth; ++k)
+      for (int i = 0; i < side; ++i) to[k * row + i] = from[i * ldx + k];
+  }
+  for (; j < columns; ++j)
+    for (std::int64_t k = 0; k < depth; ++k) packed[k * row + j] = x[j * ldx + k];
+}
+
+Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t batch) {
+  // Equal steps, in whole register tiles.
+  const auto step = [](std::int64_t n, std::int64_t largest, std::int64_t multiple) {
+    const std::int64_t parts = n / largest + (n % largest != 0);
+    const std::int64_t each = n / parts + (n % parts != 0);
+    return std::min(n, (each + multiple - 1) / multiple * multiple);
+  };
+  const auto units = [](std::int64_t n, std::int64_t each) { return n / each + (n % each != 0); };
+  Grid g{step(rows, kBlockRows, 12), step(columns, kBlockColumns, 16), 0, 0, 0};
+  // Enough units for several threads, but none below a quarter of a million products: each packs its own operands.
+  const double products = static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(depth);
+  const double wanted = std::min(16.0, products * static_cast<double>(batch) / 262144);
+  const auto enough = [&] {
+    return static_cast<double>(units(rows, g.row_step)) * static_cast<double>(units(columns, g.column_step)) *
+               static_cast<double>(batch) >=
+           wanted;
+  };
+  if (!enough()) g.column_step = step(columns, 64, 16);
+  if (!enough()) g.row_step = step(rows, 72, 12);
+  if (!enough()) g.column_step = step(columns, 32, 16);
+  g.row_units = units(rows, g.row_step);
+  g.column_units = units(columns, g.column_step);
+  g.work = parallel_work(g.row_step * g.column_step, depth);
+  return g;
+}
+
+template void multiply_contiguous(std::int64_t, std::int64_t, std::int64_t, const float*, std::int64_t, const float*,
+                                  std::int64_t, float*, std::int64_t, std::int64_t, bool);
+template void multiply_contiguous(std::int64_t, std::int64_t, std::int64_t, const double*, std::int64_t, const double*,
+                                  std::int64_t, double*, std::int64_t, std::int64_t, bool);
+template void multiply_block(std::int64_t, std::int64_t, std::int64_t, const Operands<float>&, float*, std::int64_t,
+                             bool);
+template void multiply_block(std::int64_t, std::int64_t, std::int64_t, const Operands<double>&, double*, std::int64_t,
+                             bool);
+template const Scratch<float>& scratch<float>() noexcept;
+template const Scratch<double>& scratch<double>() noexcept;
+template void pack_transposed(const float*, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t);
+template void pack_transposed(const double*, std::int64_t, std::int64_t, std::int64_t, double*, std::int64_t);
+
+}  // namespace taper::kernels

@@ -1,0 +1,181 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+namespace taper::kernels {
+
+/// Bytes of the vectors that products compute with: the widest the file is compiled for.
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+inline constexpr int kVectorBytes = 32;
+#else
+inline constexpr int kVectorBytes = 16;
+#endif
+
+template <class T>
+inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+
+/// The largest block of a product: what one unit of work computes, and the terms it takes at a time.
+/// A packed block of `kBlockDepth x kBlockColumns` elements fits the second-level cache.
+inline constexpr std::int64_t kBlockRows = 96;
+inline constexpr std::int64_t kBlockColumns = 128;
+template <class T>
+inline constexpr std::int64_t kBlockDepth = 1024 / static_cast<std::int64_t>(sizeof(T));
+
+/// float32 sums of more terms than this are joined in double.
+inline constexpr std::int64_t kLongSum = 1024;
+
+/// The left operand of a block: element (i, k) is at `data[i * row + k * column]`.
+template <class T>
+struct Left {
+  const T* data;
+  std::int64_t row, column;
+};
+
+/// The right operand of a block: element (k, j) is at `data[k * row + j]`. Rows are readable up to
+/// a whole number of vectors.
+template <class T>
+struct Right {
+  const T* data;
+  std::int64_t row;
+};
+
+/// One pair of operands: a block of depth `depth` of the product.
+template <class T>
+struct Operands {
+  Left<T> a;
+  Right<T> b;
+};
+
+/// c[i, j] = sum over k of a[i, k] b[k, j], or += with `add`; c has rows of `ldc` elements.
+/// Each element is summed in the order of k, whatever the size of the block.
+template <class T>
+void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& operands, T* c,
+                    std::int64_t ldc, bool add);
+
+/// c[i, j] = sum over k of a[i, k] b[j, k], or += with `add`, for operands whose rows run along k; nothing is packed.
+/// Element (i, j) of c is at `c[i * row + j * column]`. Made for very few rows. Long float32 sums are joined in double.
+template <class T>
+void multiply_contiguous(std::int64_t rows, std::int64_t columns, std::int64_t depth, const T* a, std::int64_t lda,
+                         const T* b, std::int64_t ldb, T* c, std::int64_t row, std::int64_t column, bool add);
+
+/// Working memory of the calling thread, one block of each kind, half a megabyte in all. It is allocated at a
+/// thread's first packed product (the program ends if there is no memory for it), kept until the thread ends and
+/// holds nothing between two units of work.
+template <class T>
+struct Scratch {
+  T* left;       ///< packed left operand
+  T* right;      ///< packed right operand
+  T* result;     ///< a block of results, rows of `kBlockColumns`
+  T* part;       ///< a block of partial sums, rows of `kBlockColumns`
+  double* sums;  ///< a block of long sums, rows of `kBlockColumns`
+};
+template <class T>
+const Scratch<T>& scratch() noexcept;
+
+/// Distance between the rows of a packed block: whole cache lines, an odd number of them, so that
+/// the rows spread over all sets of the cache.
+template <class T>
+constexpr std::int64_t packed_row(std::int64_t columns) {
+  constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(T));
+  return (((columns + line - 1) / line) | 1) * line;
+}
+
+/// y[i] = x[i] for i < n; made for short runs.
+template <class T>
+inline void copy_run(const T* x, std::int64_t n, T* y) {
+  constexpr std::int64_t step = 16 / static_cast<std::int64_t>(sizeof(T));
+  if (n > 128) {
+    std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(T));
+  } else if (n >= step) {
+    for (std::int64_t i = 0; i < n - step; i += step) std::memcpy(y + i, x + i, 16);
+    std::memcpy(y + n - step, x + n - step, 16);
+  } else {
+    if (n > 0) y[0] = x[0];
+    if (n > 1) y[1] = x[1];
+    if (n > 2) y[2] = x[2];
+  }
+}
+
+/// y[i] = 0 for i < n; made for short runs.
+template <class T>
+inline void zero_run(std::int64_t n, T* y) {
+  constexpr std::int64_t step = 16 / static_cast<std::int64_t>(sizeof(T));
+  if (n > 128) {
+    std::memset(y, 0, static_cast<std::size_t>(n) * sizeof(T));
+  } else if (n >= step) {
+    for (std::int64_t i = 0; i < n - step; i += step) std::memset(y + i, 0, 16);
+    std::memset(y + n - step, 0, 16);
+  } else {
+    if (n > 0) y[0] = 0;
+    if (n > 1) y[1] = 0;
+    if (n > 2) y[2] = 0;
+  }
+}
+
+/// packed[k, j] = x[j, k] for j < columns, k < depth; x has rows of `ldx`, packed rows of `row` elements.
+template <class T>
+void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed,
+                     std::int64_t row);
+
+/// packed[k, j] = 0 for the columns that fill up the last vector of each row.
+template <class T>
+inline void fill_last_vector(std::int64_t columns, std::int64_t depth, T* packed, std::int64_t row) {
+  const std::int64_t rest = (kLanes<T> - columns % kLanes<T>) % kLanes<T>;
+  if (rest == 0) return;
+  for (std::int64_t k = 0; k < depth; ++k) zero_run(rest, packed + k * row + columns);
+}
+
+/// The work of `elements` sums of `depth` products in the units of `parallel_for`, which are worth about four products.
+inline std::int64_t parallel_work(std::int64_t elements, std::int64_t depth) {
+  return std::max<std::int64_t>(1,
+                                std::min<std::int64_t>(elements, 1 << 24) * std::min<std::int64_t>(depth, 1 << 24) / 4);
+}
+
+/// How a product is cut into units of work: a grid of blocks that depends on the size of the problem only.
+struct Grid {
+  std::int64_t row_step, column_step;  ///< extents of one block
+  std::int64_t row_units, column_units;
+  std::int64_t work;  ///< of one block, in the units of `parallel_for`
+
+  std::int64_t units() const { return row_units * column_units; }
+};
+Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t batch);
+
+/// c = the block's product, or c += with `add`: takes the terms in steps of `kBlockDepth`, and joins long
+/// float32 sums in double. `operands(first, depth)` gives the operands for these terms.
+template <class T, class MakeOperands>
+void sum_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const MakeOperands& operands, T* c,
+               std::int64_t ldc, bool add) {
+  if (sizeof(T) == sizeof(double) || depth <= kLongSum) {
+    for (std::int64_t k = 0; k < depth; k += kBlockDepth<T>) {
+      const std::int64_t n = std::min(kBlockDepth<T>, depth - k);
+      multiply_block<T>(rows, columns, n, operands(k, n), c, ldc, add || k > 0);
+    }
+    return;
+  }
+  const Scratch<T>& s = scratch<T>();
+  for (std::int64_t k = 0; k < depth; k += kBlockDepth<T>) {
+    const std::int64_t n = std::min(kBlockDepth<T>, depth - k);
+    multiply_block<T>(rows, columns, n, operands(k, n), s.part, kBlockColumns, k % kLongSum != 0);
+    if (k + n < depth && (k + n) % kLongSum != 0) continue;
+    const bool first = k < kLongSum;
+    // sums[i, j] = (first ? 0 : sums[i, j]) + part[i, j]
+    for (std::int64_t i = 0; i < rows; ++i) {
+      double* sums = s.sums + i * kBlockColumns;
+      const T* part = s.part + i * kBlockColumns;
+      for (std::int64_t j = 0; j < columns; ++j) sums[j] = (first ? 0 : sums[j]) + static_cast<double>(part[j]);
+    }
+  }
+  // c[i, j] = (add ? c[i, j] : 0) + sums[i, j]
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const double sum = s.sums[i * kBlockColumns + j];
+      c[i * ldc + j] = static_cast<T>(add ? static_cast<double>(c[i * ldc + j]) + sum : sum);
+    }
+}
+
+}  // namespace taper::kernels

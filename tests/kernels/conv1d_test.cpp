@@ -1,0 +1,197 @@
+#include "kernels/conv1d.hpp"
+
+#include <algorithm>
+
+#include "support/accuracy.hpp"
+#include "support/catch.hpp"
+#include "support/kernel_check.hpp"
+#include "support/oracle_conv.hpp"
+
+using namespace taper::kernels;
+using namespace taper::test;
+
+namespace {
+
+Conv1dParams params(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t length, std::int64_t kernel,
+                    std::int64_t stride = 1, std::int64_t pad = 0, std::int64_t dilation = 1, std::int64_t groups = 1) {
+  const std::int64_t out_length = (length + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
+  return {batch, in, out, length, out_length, kernel, stride, pad, dilation, groups};
+}
+
+oracle::Conv definition(const Conv1dParams& p) {
+  return {p.batch,        p.in_channels, p.out_channels, p.groups,     {p.length},
+          {p.out_length}, {p.kernel},    {p.stride},     {p.pad_left}, {p.dilation}};
+}
+
+std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+template <class T>
+struct Result {
+  std::vector<T> y, dx, dw, db;
+};
+
+template <class T>
+struct Problem {
+  std::vector<T> x, w, b, dy;
+
+  explicit Problem(const Conv1dParams& p)
+      : x(numbers<T>(size(p.batch * p.in_channels * p.length), 1)),
+        w(numbers<T>(size(p.out_channels * (p.in_channels / p.groups) * p.kernel), 2)),
+        b(numbers<T>(size(p.out_channels), 3)),
+        dy(numbers<T>(size(p.batch * p.out_channels * p.out_length), 4)) {}
+
+  /// Everything the kernels compute, into buffers of `before` (NaN: nothing of them may survive).
+  Result<T> run(const Conv1dParams& p, bool add = false, T before = T(NAN)) const {
+    Result<T> r{std::vector<T>(dy.size(), T(NAN)), std::vector<T>(x.size(), before), std::vector<T>(w.size(), before),
+                std::vector<T>(b.size(), before)};
+    conv1d_forward(p, x.data(), w.data(), b.data(), r.y.data());
+    conv1d_backward_input(p, dy.data(), w.data(), r.dx.data(), add);
+    conv1d_backward_weight(p, dy.data(), x.data(), r.dw.data(), add);
+    conv1d_backward_bias(p, dy.data(), r.db.data(), add);
+    return r;
+  }
+};
+
+/// The largest error of the output and the three gradients.
+template <class T>
+double error_of(const Conv1dParams& p) {
+  const Problem<T> problem(p);
+  const Result<T> r = problem.run(p);
+  const auto y = oracle::conv_forward(definition(p), problem.x, problem.w, problem.b);
+  const auto g = oracle::conv_backward(definition(p), problem.x, problem.w, problem.dy);
+  return std::max(
+      {relative_error(r.y, y), relative_error(r.dx, g.dx), relative_error(r.dw, g.dw), relative_error(r.db, g.db)});
+}
+
+/// Output for one input channel and whole-number x, and the gradient to x for dy = 1, 2, 3, ...
+struct Golden {
+  std::vector<double> y, dx;
+};
+
+Golden golden(const Conv1dParams& p, const std::vector<double>& w, const std::vector<double>& b) {
+  std::vector<double> x(size(p.batch * p.in_channels * p.length)), dy(size(p.batch * p.out_channels * p.out_length));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = double(i + 1);
+  for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = double(i + 1);
+  Golden g{std::vector<double>(dy.size(), NAN), std::vector<double>(x.size(), NAN)};
+  conv1d_forward(p, x.data(), w.data(), b.empty() ? nullptr : b.data(), g.y.data());
+  conv1d_backward_input(p, dy.data(), w.data(), g.dx.data(), false);
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("a convolution gives the values PyTorch gives") {
+  const std::vector<double> w{1, -1, 2, .5, 0, 1}, b{.1, -.2};
+  auto g = golden(params(1, 1, 2, 5, 3, 2, 1), w, b);
+  CHECK(relative_error(g.y, {3.1, 7.1, -.9, 1.8, 4.8, 1.8}) < 1e-15);
+  CHECK(g.dx == std::vector<double>{-1, 10.5, -2, 15, -3});
+  g = golden(params(1, 1, 2, 7, 3, 1, 0, 2), w, b);
+  CHECK(relative_error(g.y, {8.1, 10.1, 12.1, 5.3, 6.8, 8.3}) < 1e-15);
+  CHECK(g.dx == std::vector<double>{3, 4.5, 5, -2, 3, 9, 12});
+  g = golden(params(1, 2, 2, 4, 2, 1, 0, 1, 2), {1, 2, 3, 4}, {});
+  CHECK(g.y == std::vector<double>{5, 8, 11, 39, 46, 53});
+  CHECK(g.dx == std::vector<double>{1, 4, 7, 6, 12, 31, 38, 24});
+}
+
+TEST_CASE("asymmetric padding is the left padding and the output length") {
+  // 'same': the odd zero goes to the right.
+  auto g = golden({1, 1, 1, 3, 3, 2, 1, 0, 1, 1}, {1, 1}, {});
+  CHECK(g.y == std::vector<double>{3, 5, 3});
+  CHECK(g.dx == std::vector<double>{1, 3, 5});
+  g = golden({1, 1, 1, 3, 3, 2, 1, 1, 3, 1}, {1, 1}, {});
+  CHECK(g.y == std::vector<double>{3, 1, 2});
+  CHECK(g.dx == std::vector<double>{2, 3, 1});
+  g = golden({1, 1, 1, 3, 3, 3, 1, 2, 2, 1}, {1, 10, 100}, {});
+  CHECK(g.y == std::vector<double>{310, 20, 31});
+  CHECK(g.dx == std::vector<double>{13, 20, 130});
+}
+
+TEMPLATE_TEST_CASE("a convolution agrees with its definition for every small geometry", "", float, double) {
+  for (std::int64_t length = 1; length <= 7; ++length)
+    for (std::int64_t kernel = 1; kernel <= 4; ++kernel)
+      for (std::int64_t stride = 1; stride <= 3; ++stride)
+        for (std::int64_t pad = 0; pad <= 2; ++pad)
+          for (std::int64_t dilation = 1; dilation <= 3; ++dilation)
+            for (std::int64_t groups = 1; groups <= 3; ++groups) {
+              if (length + 2 * pad < dilation * (kernel - 1) + 1) continue;
+              const auto p = params(2, 2 * groups, 3 * groups, length, kernel, stride, pad, dilation, groups);
+              const double error = error_of<TestType>(p);
+              CAPTURE(length, kernel, stride, pad, dilation, groups);
+              if (error >= tolerance<TestType>()) CHECK(error < tolerance<TestType>());
+            }
+}
+
+TEMPLATE_TEST_CASE("a convolution agrees with its definition across the blocks it is cut into", "", float, double) {
+  const Conv1dParams problems[] = {
+      params(3, 3, 32, 10, 3, 1, 1),       params(1, 101, 7, 139, 3, 1, 1), params(5, 7, 103, 53, 5, 1, 2),
+      params(2, 37, 13, 61, 11, 1, 5, 2),  params(2, 5, 97, 263, 3, 2, 1),  params(3, 97, 5, 29, 7, 3, 4),
+      params(2, 6, 9, 137, 4, 1, 3, 2, 3), params(17, 2, 3, 131, 2, 5, 0),  params(131, 3, 2, 1, 1),
+      params(1, 13, 11, 2, 9, 1, 17, 4),   params(7, 31, 1, 19, 1),         params(2, 23, 23, 41, 3, 1, 1, 1, 23),
+      params(3, 2, 5, 3, 2, 7, 9),         params(1, 1, 1, 2053, 3, 1, 1)};
+  for (const auto& p : problems) {
+    CAPTURE(p.batch, p.in_channels, p.out_channels, p.length, p.kernel, p.stride, p.pad_left, p.dilation, p.groups);
+    CHECK(error_of<TestType>(p) < tolerance<TestType>());
+  }
+}
+
+TEST_CASE("a convolution whose kernel lies in the padding gives the bias and zero gradients") {
+  // One position, read by none of the outputs: both taps of both windows are padding.
+  const Conv1dParams p{1, 1, 1, 1, 2, 2, 3, 5, 1, 1};
+  const std::vector<float> x{7}, w{1, 2}, b{3}, dy{1, 1};
+  std::vector<float> y(2, NAN), dx(1, NAN), dw(2, NAN);
+  conv1d_forward(p, x.data(), w.data(), b.data(), y.data());
+  conv1d_backward_input(p, dy.data(), w.data(), dx.data(), false);
+  conv1d_backward_weight(p, dy.data(), x.data(), dw.data(), false);
+  CHECK(y == std::vector<float>{3, 3});
+  CHECK(dx == std::vector<float>{0});
+  CHECK(dw == std::vector<float>{0, 0});
+}
+
+TEST_CASE("a convolution of an empty batch has zero weight gradients") {
+  const auto p = params(0, 2, 3, 5, 2);
+  std::vector<float> dw(12, NAN), db(3, NAN);
+  conv1d_forward<float>(p, nullptr, dw.data(), db.data(), nullptr);
+  conv1d_backward_input<float>(p, nullptr, dw.data(), nullptr, false);
+  conv1d_backward_weight<float>(p, nullptr, nullptr, dw.data(), false);
+  conv1d_backward_bias<float>(p, nullptr, db.data(), false);
+  CHECK(dw == std::vector<float>(12, 0.0f));
+  CHECK(db == std::vector<float>(3, 0.0f));
+  dw.assign(12, 5.0f);
+  conv1d_backward_weight<float>(p, nullptr, nullptr, dw.data(), true);
+  CHECK(dw == std::vector<float>(12, 5.0f));
+}
+
+TEST_CASE("the gradients of a convolution add to their buffers when asked") {
+  for (const std::int64_t stride : {1, 2}) {
+    const auto p = params(3, 5, 7, 23, 3, stride, 1);
+    const Problem<double> problem(p);
+    const auto fresh = problem.run(p), added = problem.run(p, true, 2.0);
+    const auto check = [](const std::vector<double>& sum, std::vector<double> part) {
+      for (double& v : part) v += 2;
+      CHECK(relative_error(sum, part) < 1e-14);
+    };
+    check(added.dx, fresh.dx);
+    check(added.dw, fresh.dw);
+    check(added.db, fresh.db);
+  }
+}
+
+TEST_CASE("a convolution without bias is one with a bias of zero") {
+  const auto p = params(2, 3, 5, 11, 3, 1, 1);
+  Problem<float> problem(p);
+  problem.b.assign(5, 0.0f);
+  std::vector<float> y(problem.dy.size(), NAN);
+  conv1d_forward(p, problem.x.data(), problem.w.data(), static_cast<const float*>(nullptr), y.data());
+  CHECK(y == problem.run(p).y);
+}
+
+TEMPLATE_TEST_CASE("a convolution has the same bits for one, two and three threads", "", float, double) {
+  for (const auto& p : {params(7, 31, 37, 113, 5, 1, 2), params(5, 33, 39, 127, 3, 2, 1, 2, 3)}) {
+    CAPTURE(p.groups);
+    const Problem<TestType> problem(p);
+    CHECK(same_on_any_threads([&] { return problem.run(p).y; }));
+    CHECK(same_on_any_threads([&] { return problem.run(p).dx; }));
+    CHECK(same_on_any_threads([&] { return problem.run(p).dw; }));
+    CHECK(same_on_any_threads([&] { return problem.run(p).db; }));
+  }
+}

@@ -1,0 +1,168 @@
+#include "kernels/gemm.hpp"
+
+#include <array>
+
+#include "support/accuracy.hpp"
+#include "support/catch.hpp"
+#include "support/kernel_check.hpp"
+#include "support/oracle_gemm.hpp"
+
+using namespace taper::kernels;
+using namespace taper::test;
+
+namespace {
+
+GemmParams params(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a, bool transpose_b) {
+  return {.m = m,
+          .n = n,
+          .k = k,
+          .lda = transpose_a ? m : k,
+          .ldb = transpose_b ? k : n,
+          .ldc = n,
+          .transpose_a = transpose_a,
+          .transpose_b = transpose_b};
+}
+
+std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+/// The error of one product against the oracle, relative to the square root of the terms.
+template <class T>
+double error_of(const GemmParams& p) {
+  const auto a = numbers<T>(size(p.m * p.k), 1), b = numbers<T>(size(p.k * p.n), 2);
+  std::vector<T> c(size(p.m * p.n), T(NAN));
+  gemm(p, a.data(), b.data(), c.data());
+  const auto expected = oracle::gemm(size(p.m), size(p.n), size(p.k), p.transpose_a, p.transpose_b, a, b);
+  return relative_error(c, expected);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("a matrix product agrees with its definition for every transposition and size", "", float, double) {
+  const std::int64_t sizes[][3] = {{1, 1, 1},     {1, 7, 5},    {7, 1, 5},      {2, 5, 3},       {3, 4, 7},
+                                   {5, 13, 11},   {13, 2, 17},  {6, 8, 5},      {12, 32, 19},    {11, 31, 2},
+                                   {29, 64, 67},  {25, 32, 65}, {37, 23, 259},  {97, 131, 13},   {101, 67, 271},
+                                   {53, 16, 127}, {3, 61, 509}, {191, 257, 31}, {2, 3, 1031},    {73, 1, 83},
+                                   {1, 89, 79},   {4, 43, 47},  {41, 4, 47},    {103, 64, 1537}, {7, 11, 2053}};
+  for (const auto& s : sizes)
+    for (const bool transpose_a : {false, true})
+      for (const bool transpose_b : {false, true}) {
+        CAPTURE(s[0], s[1], s[2], transpose_a, transpose_b);
+        CHECK(error_of<TestType>(params(s[0], s[1], s[2], transpose_a, transpose_b)) < tolerance<TestType>());
+      }
+}
+
+TEST_CASE("a product of small whole numbers is exact") {
+  // [[1, 2, 3], [4, 5, 6]] times [[1, 0], [2, 1], [0, 3]]
+  const std::vector<float> a{1, 2, 3, 4, 5, 6}, b{1, 0, 2, 1, 0, 3};
+  std::vector<float> c(4);
+  gemm(params(2, 2, 3, false, false), a.data(), b.data(), c.data());
+  CHECK(c == std::vector<float>{5, 11, 14, 23});
+}
+
+TEST_CASE("a product adds to the result when asked and overwrites it otherwise") {
+  for (const std::int64_t m : {3, 47})
+    for (const std::int64_t k : {5, 71, 1033})
+      for (const bool transpose_b : {false, true}) {
+        CAPTURE(m, k, transpose_b);
+        GemmParams p = params(m, 37, k, false, transpose_b);
+        const auto a = numbers<float>(size(m * k), 3), b = numbers<float>(size(k * 37), 4);
+        const auto before = numbers<float>(size(m * 37), 5);
+        auto expected = oracle::gemm(size(m), 37, size(k), false, transpose_b, a, b);
+        std::vector<float> c(size(m * 37), NAN);
+        gemm(p, a.data(), b.data(), c.data());
+        CHECK(relative_error(c, expected) < 1e-6);
+        c = before;
+        p.add = true;
+        gemm(p, a.data(), b.data(), c.data());
+        for (std::size_t i = 0; i < c.size(); ++i) expected[i] += static_cast<double>(before[i]);
+        CHECK(relative_error(c, expected) < 1e-6);
+      }
+}
+
+TEST_CASE("a product over no terms is zero, and leaves the result alone when adding") {
+  std::vector<double> c{1, 2, 3, 4, 5, 6};
+  GemmParams p = params(2, 3, 0, false, false);
+  p.add = true;
+  gemm<double>(p, nullptr, nullptr, c.data());
+  CHECK(c == std::vector<double>{1, 2, 3, 4, 5, 6});
+  p.add = false;
+  gemm<double>(p, nullptr, nullptr, c.data());
+  CHECK(c == std::vector<double>(6, 0.0));
+  gemm<double>(params(0, 3, 2, false, true), nullptr, nullptr, nullptr);
+  gemm<double>(params(3, 0, 2, true, false), nullptr, nullptr, nullptr);
+  p.batch = 0;
+  gemm<double>(p, nullptr, nullptr, nullptr);
+}
+
+TEST_CASE("a product reads and writes inside its leading dimensions only") {
+  // The matrices are the top left corners of wider ones, whose other elements are NaN.
+  for (const bool transpose_a : {false, true})
+    for (const bool transpose_b : {false, true})
+      for (const std::int64_t m : {5, 53}) {
+        CAPTURE(transpose_a, transpose_b, m);
+        const std::int64_t n = 19, k = 67;
+        const auto a = numbers<double>(size(m * k), 6), b = numbers<double>(size(k * n), 7);
+        const auto widen = [](const std::vector<double>& x, std::int64_t columns, std::int64_t ld) {
+          std::vector<double> wide(x.size() / size(columns) * size(ld), NAN);
+          for (std::size_t i = 0; i < x.size(); ++i) wide[i / size(columns) * size(ld) + i % size(columns)] = x[i];
+          return wide;
+        };
+        GemmParams p = params(m, n, k, transpose_a, transpose_b);
+        const auto wide_a = widen(a, p.lda, p.lda + 3), wide_b = widen(b, p.ldb, p.ldb + 2);
+        p.lda += 3, p.ldb += 2, p.ldc += 5;
+        std::vector<double> wide_c(size(m * p.ldc), 123.0), c;
+        gemm(p, wide_a.data(), wide_b.data(), wide_c.data());
+        for (std::int64_t i = 0; i < m; ++i) {
+          for (std::int64_t j = 0; j < n; ++j) c.push_back(wide_c[size(i * p.ldc + j)]);
+          for (std::int64_t j = n; j < p.ldc; ++j) CHECK(wide_c[size(i * p.ldc + j)] == 123.0);
+        }
+        CHECK(relative_error(c, oracle::gemm(size(m), size(n), size(k), transpose_a, transpose_b, a, b)) < 1e-13);
+      }
+}
+
+TEST_CASE("a batch of products uses its strides, and the same matrix for a stride of 0") {
+  for (const std::int64_t m : {3, 29})
+    for (const bool transpose_b : {false, true}) {
+      CAPTURE(m, transpose_b);
+      const std::int64_t n = 11, k = 13, batch = 5;
+      GemmParams p = params(m, n, k, false, transpose_b);
+      p.batch = batch, p.stride_a = m * k, p.stride_b = 0, p.stride_c = m * n;
+      const auto a = numbers<float>(size(batch * m * k), 8), b = numbers<float>(size(k * n), 9);
+      std::vector<float> c(size(batch * m * n), NAN);
+      gemm(p, a.data(), b.data(), c.data());
+      // A shared right matrix makes the batch one tall product.
+      CHECK(relative_error(c, oracle::gemm(size(batch * m), size(n), size(k), false, transpose_b, a, b)) < 1e-6);
+      const std::vector<float> second(a.begin() + m * k, a.begin() + 2 * m * k);
+      p.stride_a = 0, p.stride_b = k * n;
+      const auto bs = numbers<float>(size(batch * k * n), 10);
+      gemm(p, second.data(), bs.data(), c.data());
+      const std::vector<float> last_b(bs.end() - k * n, bs.end()), last_c(c.end() - m * n, c.end());
+      CHECK(relative_error(last_c, oracle::gemm(size(m), size(n), size(k), false, transpose_b, second, last_b)) < 1e-6);
+    }
+}
+
+TEMPLATE_TEST_CASE("a product has the same bits for one, two and three threads", "", float, double) {
+  for (const auto& s : {std::array<std::int64_t, 3>{131, 149, 307}, {2, 331, 1103}, {89, 97, 1291}})
+    for (const bool transpose_a : {false, true})
+      for (const bool transpose_b : {false, true}) {
+        CAPTURE(s[0], s[1], s[2], transpose_a, transpose_b);
+        const GemmParams p = params(s[0], s[1], s[2], transpose_a, transpose_b);
+        const auto a = numbers<TestType>(p.m * p.k, 11), b = numbers<TestType>(p.k * p.n, 12);
+        CHECK(same_on_any_threads([&] {
+          std::vector<TestType> c(size(p.m * p.n));
+          gemm(p, a.data(), b.data(), c.data());
+          return c;
+        }));
+      }
+}
+
+TEST_CASE("a long float32 sum keeps its accuracy") {
+  // A million equal terms: a plain float32 sum of 0.1 * 1 is off by about a percent.
+  const std::int64_t k = 1000003;
+  const std::vector<float> a(size(k), 0.1f), b(size(2 * k), 1.0f);
+  for (const bool transpose_b : {false, true}) {
+    std::vector<float> c(2);
+    gemm(params(1, 2, k, false, transpose_b), a.data(), b.data(), c.data());
+    CHECK(std::abs(double(c[1]) / (static_cast<double>(0.1f) * double(k)) - 1) < 1e-5);
+  }
+}
