@@ -1,0 +1,95 @@
+#include "kernels/softmax.hpp"
+
+#include "kernels/softmax_driver.hpp"
+
+namespace taper::kernels {
+
+template <class T>
+void softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner) {
+  for_each_softmax_group(outer, n, inner, [=](std::int64_t at, std::int64_t width, std::int64_t) {
+    T top[kSoftmaxColumns];
+    double sum[kSoftmaxColumns] = {};
+    row_maximum(x + at, n, inner, width, top);
+    // y_j = e^(x_j - max), sum = y_0 + y_1 + ...
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t c = 0; c < width; ++c) {
+        const std::int64_t i = at + j * inner + c;
+        y[i] = std::exp(x[i] - top[c]);
+        sum[c] += static_cast<double>(y[i]);
+      }
+    // y_j = y_j / sum
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t c = 0; c < width; ++c) {
+        const std::int64_t i = at + j * inner + c;
+        y[i] = T(static_cast<double>(y[i]) / sum[c]);
+      }
+  });
+}
+
+template <class T>
+void softmax_grad(const T* dy, const T* y, T* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, bool add) {
+  for_each_softmax_group(outer, n, inner, [=](std::int64_t at, std::int64_t width, std::int64_t) {
+    double dot[kSoftmaxColumns] = {};
+    // dot = sum dy_j y_j
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t c = 0; c < width; ++c) {
+        const std::int64_t i = at + j * inner + c;
+        dot[c] += static_cast<double>(dy[i]) * static_cast<double>(y[i]);
+      }
+    // dx_j = y_j (dy_j - dot)
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t c = 0; c < width; ++c) {
+        const std::int64_t i = at + j * inner + c;
+        const T d = T(static_cast<double>(y[i]) * (static_cast<double>(dy[i]) - dot[c]));
+        dx[i] = add ? dx[i] + d : d;
+      }
+  });
+}
+
+template <class T>
+void log_softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner) {
+  for_each_softmax_group(outer, n, inner, [=](std::int64_t at, std::int64_t width, std::int64_t) {
+    T top[kSoftmaxColumns];
+    double log_sum[kSoftmaxColumns] = {};
+    row_maximum(x + at, n, inner, width, top);
+    // log_sum = log(sum e^(x_j - max))
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t c = 0; c < width; ++c)
+        log_sum[c] += static_cast<double>(std::exp(x[at + j * inner + c] - top[c]));
+    for (std::int64_t c = 0; c < width; ++c) log_sum[c] = std::log(log_sum[c]);
+    // y_j = (x_j - max) - log_sum
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t c = 0; c < width; ++c) {
+        const std::int64_t i = at + j * inner + c;
+        y[i] = T((static_cast<double>(x[i]) - static_cast<double>(top[c])) - log_sum[c]);
+      }
+  });
+}
+
+template <class T>
+void log_softmax_grad(const T* dy, const T* y, T* dx, std::int64_t outer, std::int64_t n, std::int64_t inner,
+                      bool add) {
+  for_each_softmax_group(outer, n, inner, [=](std::int64_t at, std::int64_t width, std::int64_t) {
+    double sum[kSoftmaxColumns] = {};
+    // sum = dy_0 + dy_1 + ...
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t c = 0; c < width; ++c) sum[c] += static_cast<double>(dy[at + j * inner + c]);
+    // dx_j = dy_j - e^(y_j) sum
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t c = 0; c < width; ++c) {
+        const std::int64_t i = at + j * inner + c;
+        const T d = T(static_cast<double>(dy[i]) - static_cast<double>(std::exp(y[i])) * sum[c]);
+        dx[i] = add ? dx[i] + d : d;
+      }
+  });
+}
+
+#define TAPER_INSTANTIATE_SOFTMAX(T)                                                                     \
+  template void softmax<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t);                      \
+  template void softmax_grad<T>(const T*, const T*, T*, std::int64_t, std::int64_t, std::int64_t, bool); \
+  template void log_softmax<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t);                  \
+  template void log_softmax_grad<T>(const T*, const T*, T*, std::int64_t, std::int64_t, std::int64_t, bool)
+TAPER_INSTANTIATE_SOFTMAX(float);
+TAPER_INSTANTIATE_SOFTMAX(double);
+
+}  // namespace taper::kernels

@@ -1,0 +1,202 @@
+#include "kernels/cross_entropy.hpp"
+
+#include <limits>
+
+#include "support/catch.hpp"
+#include "support/kernel_check.hpp"
+
+using namespace taper;
+using namespace taper::kernels;
+using namespace taper::test;
+
+namespace {
+
+using Doubles = std::vector<double>;
+using Ints = std::vector<std::int64_t>;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// The values below were computed by PyTorch 2.13 for this x [2, 3, 5] and these targets, ignoring -1.
+const Doubles kX = [] {
+  Doubles x;
+  for (int i = 1; i <= 30; ++i) x.push_back(i * 37 % 11 / 4.0 - 1);
+  return x;
+}();
+const Ints kTarget = {0, 2, -1, 1, 1, 2, -1, 0, 2, 1};
+const Doubles kWeight = {0.5, 2, 1.25};
+
+ClassLoss problem(double smoothing) { return {2, 3, 5, -1, smoothing}; }
+
+double sum(const Doubles& v) {
+  double s = 0;
+  for (const double e : v) s += e;
+  return s;
+}
+double ramp(const Doubles& g) {
+  double s = 0;
+  for (std::size_t i = 0; i < g.size(); ++i) s += g[i] * double(i + 1);
+  return s;
+}
+
+/// softmax(2 x) with the classes in reverse order.
+Doubles probabilities() {
+  Doubles q(30);
+  for (std::size_t o = 0; o < 2; ++o)
+    for (std::size_t c = 0; c < 5; ++c) {
+      double total = 0;
+      for (std::size_t j = 0; j < 3; ++j) total += std::exp(2 * kX[(o * 3 + j) * 5 + c]);
+      for (std::size_t j = 0; j < 3; ++j) q[(o * 3 + j) * 5 + c] = std::exp(2 * kX[(o * 3 + 2 - j) * 5 + c]) / total;
+    }
+  return q;
+}
+
+}  // namespace
+
+TEST_CASE("cross entropy with class indices agrees with PyTorch, smoothing, weights and ignored rows included") {
+  struct Expected {
+    double smoothing;
+    bool weighted;
+    double mean, slope, sum, first;
+  };
+  for (const Expected& e :
+       {Expected{0, false, 1.4072627001512035, -1.621993960539182, 11.258101601209624, 0.680269670641735},
+        Expected{0, true, 1.5530034820046648, -1.9811898454041397, 16.694787431550147, 0.340134835320867},
+        Expected{0.1, false, 1.38955436681787, -1.5594939605391829, 11.116434934542959, 0.730269670641735},
+        Expected{0.1, true, 1.5214407493221396, -1.9688377409138809, 16.355488055213, 0.466155060618997}}) {
+    const ClassLoss p = problem(e.smoothing);
+    const double* w = e.weighted ? kWeight.data() : nullptr;
+    Doubles loss(10, kNaN), lse(10), dx(30, kNaN), added(30, 0.25);
+    cross_entropy(p, kX.data(), kTarget.data(), w, loss.data(), lse.data());
+    CHECK(sum(loss) == Approx(e.sum).epsilon(1e-13));
+    CHECK(loss[0] == Approx(e.first).epsilon(1e-13));
+    CHECK(loss[2] == 0);
+    const double total = target_weight(p, kTarget.data(), w), one = 1;
+    CHECK(sum(loss) / total == Approx(e.mean).epsilon(1e-13));
+    const LossGrad<double> dy{&one, true, 1 / total};
+    cross_entropy_grad(p, dy, kX.data(), kTarget.data(), w, lse.data(), dx.data(), false);
+    CHECK(ramp(dx) == Approx(e.slope).epsilon(1e-12));
+    for (std::size_t j : {2u, 7u, 12u, 16u, 21u, 26u}) CHECK(dx[j] == 0);
+    cross_entropy_grad(p, dy, kX.data(), kTarget.data(), w, lse.data(), added.data(), true);
+    for (std::size_t i = 0; i < 30; ++i) CHECK(added[i] == 0.25 + dx[i]);
+  }
+}
+
+TEST_CASE("cross entropy without reduction passes each row its own gradient") {
+  const ClassLoss p = problem(0.1);
+  const auto dy = numbers<double>(10, 3);
+  Doubles loss(10), lse(10), dx(30, kNaN);
+  cross_entropy(p, kX.data(), kTarget.data(), kWeight.data(), loss.data(), lse.data());
+  cross_entropy_grad(p, LossGrad<double>{dy.data(), false}, kX.data(), kTarget.data(), kWeight.data(), lse.data(),
+                     dx.data(), false);
+  const auto expected = gradient(kX, [&](const Doubles& x) {
+    Doubles l(10), scratch(10);
+    cross_entropy(p, x.data(), kTarget.data(), kWeight.data(), l.data(), scratch.data());
+    double s = 0;
+    for (std::size_t r = 0; r < 10; ++r) s += dy[r] * l[r];
+    return s;
+  });
+  CHECK(distance(dx, expected) < 1e-9);
+}
+
+TEST_CASE("cross entropy with class probabilities agrees with PyTorch") {
+  struct Expected {
+    double smoothing;
+    bool weighted;
+    double mean, slope, slope_q;
+  };
+  const Doubles q = probabilities();
+  for (const Expected& e : {Expected{0, false, 1.5318614557128007, -1.280821751009094, 62.04499737540947},
+                            Expected{0, true, 1.724222335650164, -3.197382908947613, 86.04697303027214},
+                            Expected{0.1, false, 1.5074280117684622, -1.185567328422557, 55.84049763786852},
+                            Expected{0.1, true, 1.7183659791188248, -3.0436793086958183, 77.44227572724493}}) {
+    const ClassLoss p = problem(e.smoothing);
+    const double* w = e.weighted ? kWeight.data() : nullptr;
+    Doubles loss(10), lse(10), dx(30, kNaN), dq(30, kNaN), added(30, 1), added_q(30, 2);
+    cross_entropy_probabilities(p, kX.data(), q.data(), w, loss.data(), lse.data());
+    CHECK(sum(loss) / 10 == Approx(e.mean).epsilon(1e-13));
+    const double one = 1;
+    const LossGrad<double> dy{&one, true, 0.1};
+    cross_entropy_probabilities_grad(p, dy, kX.data(), q.data(), w, lse.data(), dx.data(), false, dq.data(), false);
+    CHECK(ramp(dx) == Approx(e.slope).epsilon(1e-12));
+    CHECK(ramp(dq) == Approx(e.slope_q).epsilon(1e-12));
+    cross_entropy_probabilities_grad<double>(p, dy, kX.data(), q.data(), w, lse.data(), added.data(), true, nullptr,
+                                             false);
+    cross_entropy_probabilities_grad<double>(p, dy, kX.data(), q.data(), w, lse.data(), nullptr, false, added_q.data(),
+                                             true);
+    for (std::size_t i = 0; i < 30; ++i) {
+      CHECK(added[i] == 1 + dx[i]);
+      CHECK(added_q[i] == 2 + dq[i]);
+    }
+  }
+}
+
+TEST_CASE("ignored rows give no loss and no gradient, whatever they hold") {
+  const Ints ignored = {-1, -1};
+  const Doubles x = {kNaN, 1, 2, 3, 4, 5};
+  const ClassLoss p{2, 3, 1, -1, 0.1};
+  Doubles loss(2, 7), lse(2), dx(6, 7);
+  const double dy = kNaN;
+  cross_entropy<double>(p, x.data(), ignored.data(), nullptr, loss.data(), lse.data());
+  cross_entropy_grad<double>(p, {&dy, true, 1}, x.data(), ignored.data(), nullptr, lse.data(), dx.data(), false);
+  CHECK(loss == Doubles{0, 0});
+  CHECK(dx == Doubles(6, 0));
+  CHECK(target_weight<double>(p, ignored.data(), nullptr) == 0);
+}
+
+TEST_CASE("negative log likelihood picks the target and weighs it") {
+  const ClassLoss p{1, 3, 2, 2};
+  const Doubles x = {-1, -2, -3, -4, -5, -6}, dy = {10, 100};
+  const Ints t = {1, 2}, u = {0, 1};
+  Doubles loss(2, 7), dx(6, 7);
+  nll(p, x.data(), t.data(), kWeight.data(), loss.data());
+  CHECK(loss == Doubles{6, 0});
+  nll(p, x.data(), u.data(), kWeight.data(), loss.data());
+  CHECK(loss == Doubles{0.5, 8});
+  nll_grad<double>(p, {dy.data(), false, 0.5}, t.data(), kWeight.data(), dx.data(), false);
+  CHECK(dx == Doubles{0, 0, -10, 0, 0, 0});
+  nll_grad<double>(p, {dy.data(), false, 0.5}, u.data(), nullptr, dx.data(), true);
+  CHECK(dx == Doubles{-5, 0, -10, -50, 0, 0});
+}
+
+TEST_CASE("the first bad target is found, and ignored ones are not bad") {
+  const Ints t = {0, -100, 2, 3, -1};
+  CHECK(find_bad_target(t.data(), 5, 3, -100) == 3);
+  CHECK(find_bad_target(t.data(), 5, 4, -100) == 4);
+  CHECK(find_bad_target(t.data(), 5, 3, 3) == 1);
+  CHECK(find_bad_target(t.data(), 3, 3, -100) == -1);
+}
+
+TEST_CASE("large logits keep their float precision") {
+  const ClassLoss p{1, 3, 1};
+  const std::vector<float> x = {10000, 10001, 9999};
+  const Ints t = {1};
+  float loss = 0;
+  double lse = 0;
+  std::vector<float> dx(3);
+  const float one = 1;
+  cross_entropy<float>(p, x.data(), t.data(), nullptr, &loss, &lse);
+  cross_entropy_grad<float>(p, {&one, true, 1}, x.data(), t.data(), nullptr, &lse, dx.data(), false);
+  const double total = 1 + std::exp(-1.0) + std::exp(-2.0);
+  CHECK(loss == Approx(std::log(total)).epsilon(1e-6));
+  CHECK(dx[0] == Approx(std::exp(-1.0) / total).epsilon(1e-6));
+  CHECK(dx[1] == Approx(1 / total - 1).epsilon(1e-6));
+}
+
+TEST_CASE("cross entropy gives the same bits on any number of threads") {
+  for (const ClassLoss& p : {ClassLoss{701, 11, 1, -100, 0.1}, ClassLoss{3, 11, 701, -100, 0.1}}) {
+    const auto x = numbers<float>(p.rows() * p.classes, 1);
+    Ints t(std::size_t(p.rows()));
+    for (std::size_t r = 0; r < t.size(); ++r) t[r] = std::int64_t(r * 7 % 11);
+    std::vector<double> lse(t.size());
+    const float one = 1;
+    CHECK(same_on_any_threads([&] {
+      std::vector<float> loss(t.size());
+      cross_entropy<float>(p, x.data(), t.data(), nullptr, loss.data(), lse.data());
+      return loss;
+    }));
+    CHECK(same_on_any_threads([&] {
+      std::vector<float> dx(x.size());
+      cross_entropy_grad<float>(p, {&one, true, 1}, x.data(), t.data(), nullptr, lse.data(), dx.data(), false);
+      return dx;
+    }));
+  }
+}

@@ -1,0 +1,112 @@
+#include "kernels/softmax.hpp"
+
+#include <limits>
+
+#include "support/catch.hpp"
+#include "support/kernel_check.hpp"
+
+using namespace taper;
+using namespace taper::kernels;
+using namespace taper::test;
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+using Doubles = std::vector<double>;
+
+struct Size {
+  std::int64_t outer, n, inner;
+  std::int64_t numel() const { return outer * n * inner; }
+};
+const std::vector<Size> kSizes = {{3, 5, 1}, {2, 3, 7}, {1, 2, 67}, {2, 1, 3}, {5, 11, 2}, {0, 3, 2}, {2, 3, 0}};
+
+Doubles naive(const Size& s, const Doubles& x, bool log) {
+  Doubles y(x.size());
+  for (std::int64_t o = 0; o < s.outer; ++o)
+    for (std::int64_t c = 0; c < s.inner; ++c) {
+      const auto at = [&](std::int64_t j) { return std::size_t((o * s.n + j) * s.inner + c); };
+      double sum = 0;
+      for (std::int64_t j = 0; j < s.n; ++j) sum += std::exp(x[at(j)]);
+      for (std::int64_t j = 0; j < s.n; ++j) y[at(j)] = log ? x[at(j)] - std::log(sum) : std::exp(x[at(j)]) / sum;
+    }
+  return y;
+}
+
+template <class T>
+std::vector<T> forward(const Size& s, const std::vector<T>& x, bool log) {
+  std::vector<T> y(x.size());
+  log ? log_softmax(x.data(), y.data(), s.outer, s.n, s.inner) : softmax(x.data(), y.data(), s.outer, s.n, s.inner);
+  return y;
+}
+
+template <class T>
+void backward(const Size& s, const std::vector<T>& dy, const std::vector<T>& y, std::vector<T>& dx, bool log,
+              bool add) {
+  log ? log_softmax_grad(dy.data(), y.data(), dx.data(), s.outer, s.n, s.inner, add)
+      : softmax_grad(dy.data(), y.data(), dx.data(), s.outer, s.n, s.inner, add);
+}
+
+}  // namespace
+
+TEST_CASE("softmax and log_softmax agree with the mathematics along any dimension") {
+  for (const Size& s : kSizes)
+    for (bool log : {false, true}) {
+      INFO(s.outer << " " << s.n << " " << s.inner << " " << log);
+      const auto x = numbers<double>(s.numel(), 1, -3, 3);
+      const auto y = forward(s, x, log);
+      CHECK(distance(y, naive(s, x, log)) < 1e-14);
+      const std::vector<float> xf(x.begin(), x.end());
+      CHECK(distance(forward(s, xf, log), forward(s, Doubles(xf.begin(), xf.end()), log)) < 2e-7);
+
+      const auto dy = numbers<double>(s.numel(), 2);
+      const auto expected = gradient(x, [&](const Doubles& v) {
+        const auto z = naive(s, v, log);
+        double loss = 0;
+        for (std::size_t i = 0; i < z.size(); ++i) loss += dy[i] * z[i];
+        return loss;
+      });
+      Doubles dx(x.size(), kNaN), added(x.size(), 0.5), in_place = dy;
+      backward(s, dy, y, dx, log, false);
+      backward(s, dy, y, added, log, true);
+      backward(s, in_place, y, in_place, log, false);
+      CHECK(distance(dx, expected) < 1e-9);
+      CHECK(same_bits(in_place, dx));
+      for (std::size_t i = 0; i < dx.size(); ++i) CHECK(added[i] == 0.5 + dx[i]);
+    }
+}
+
+TEST_CASE("softmax may write over its input") {
+  const Size s{3, 5, 7};
+  auto x = numbers<float>(s.numel(), 1);
+  const auto y = forward(s, x, false);
+  softmax(x.data(), x.data(), s.outer, s.n, s.inner);
+  CHECK(same_bits(x, y));
+}
+
+TEST_CASE("softmax is stable for large numbers and gives NaN where PyTorch does") {
+  const Size s{1, 3, 1};
+  CHECK(distance(forward<double>(s, {1000, 1001, 1000}, false), naive(s, {0, 1, 0}, false)) < 1e-15);
+  CHECK(distance(forward<double>(s, {-1000, -999, -1000}, true), naive(s, {0, 1, 0}, true)) < 1e-15);
+  CHECK(same_values(forward<double>(s, {-kInf, 0, -kInf}, false), {0, 1, 0}));
+  CHECK(same_values(forward<double>(s, {-kInf, 0, -kInf}, true), {-kInf, 0, -kInf}));
+  CHECK(same_values(forward<double>(s, {-kInf, -kInf, -kInf}, false), {kNaN, kNaN, kNaN}));
+  CHECK(same_values(forward<double>(s, {-kInf, -kInf, -kInf}, true), {kNaN, kNaN, kNaN}));
+  CHECK(same_values(forward<double>(s, {1, kNaN, 2}, false), {kNaN, kNaN, kNaN}));
+}
+
+TEST_CASE("softmax gives the same bits on any number of threads") {
+  for (const Size& s : {Size{701, 11, 1}, Size{3, 11, 701}}) {
+    const auto x = numbers<float>(s.numel(), 1), dy = numbers<float>(s.numel(), 2);
+    for (bool log : {false, true}) {
+      const auto y = forward(s, x, log);
+      CHECK(same_on_any_threads([&] { return forward(s, x, log); }));
+      CHECK(same_on_any_threads([&] {
+        std::vector<float> dx(x.size());
+        backward(s, dy, y, dx, log, false);
+        return dx;
+      }));
+    }
+  }
+}
