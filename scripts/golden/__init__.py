@@ -1,0 +1,1 @@
+"""Cases whose truth is computed by PyTorch; scripts/make_golden.py writes them."""
