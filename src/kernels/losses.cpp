@@ -1,0 +1,98 @@
+#include "kernels/losses.hpp"
+
+#include <algorithm>
+
+#include "kernels/parallel.hpp"
+
+namespace taper::kernels {
+
+namespace {
+
+/// v[i] = slope(i) dy_i for every i, or added.
+template <class T, class Slope>
+void write(const LossGrad<T>& dy, std::int64_t n, std::int64_t cost, T* v, bool add, const Slope& slope) {
+  parallel_for(n, cost, [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const T d = T(static_cast<double>(slope(i)) * dy.at(i));
+      v[i] = add ? v[i] + d : d;
+    }
+  });
+}
+
+template <class T>
+T repeated(const T* values, std::int64_t length, std::int64_t i) {
+  return values == nullptr ? T(1) : values[length == 1 ? 0 : i % length];
+}
+
+/// log(1 + e^-x)
+template <class T>
+T log1p_exp_minus(T x) {
+  return std::log1p(std::exp(-std::abs(x))) + std::max(-x, T(0));
+}
+
+constexpr int kBceCost = 40;
+
+}  // namespace
+
+template <class L, class T>
+void pair_loss(const L& l, const T* x, const T* t, T* loss, std::int64_t n) {
+  // loss_i = f(x_i - t_i)
+  parallel_for(n, 1, [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) loss[i] = l.f(x[i] - t[i]);
+  });
+}
+
+template <class L, class T>
+void pair_loss_grad(const L& l, const LossGrad<T>& dy, const T* x, const T* t, T* dx, std::int64_t n, bool add) {
+  // dx_i = f'(x_i - t_i) dy_i
+  write(dy, n, 2, dx, add, [=](std::int64_t i) { return l.df(x[i] - t[i]); });
+}
+
+template <class T>
+void bce_with_logits(const BceWithLogits<T>& p, const T* x, const T* t, T* loss, std::int64_t n) {
+  // loss_i = w ((1 - t_i) x_i + (1 + (pw - 1) t_i) log(1 + e^-x_i))
+  parallel_for(n, kBceCost, [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const T positive = 1 + (repeated(p.pos_weight, p.pos_weight_length, i) - 1) * t[i];
+      loss[i] = ((1 - t[i]) * x[i] + positive * log1p_exp_minus(x[i])) * repeated(p.weight, p.weight_length, i);
+    }
+  });
+}
+
+template <class T>
+void bce_with_logits_grad(const BceWithLogits<T>& p, const LossGrad<T>& dy, const T* x, const T* t, T* dx,
+                          std::int64_t n, bool add) {
+  // dx_i = w ((1 - t_i) - (1 + (pw - 1) t_i) / (1 + e^x_i)) dy_i
+  write(dy, n, kBceCost, dx, add, [=](std::int64_t i) {
+    const T positive = 1 + (repeated(p.pos_weight, p.pos_weight_length, i) - 1) * t[i];
+    return ((1 - t[i]) - positive / (1 + std::exp(x[i]))) * repeated(p.weight, p.weight_length, i);
+  });
+}
+
+template <class T>
+void bce_with_logits_target_grad(const BceWithLogits<T>& p, const LossGrad<T>& dy, const T* x, T* dt, std::int64_t n,
+                                 bool add) {
+  // dt_i = w ((pw - 1) log(1 + e^-x_i) - x_i) dy_i
+  write(dy, n, kBceCost, dt, add, [=](std::int64_t i) {
+    const T extra = repeated(p.pos_weight, p.pos_weight_length, i) - 1;
+    return (extra * log1p_exp_minus(x[i]) - x[i]) * repeated(p.weight, p.weight_length, i);
+  });
+}
+
+#define TAPER_INSTANTIATE_PAIR(L, T)                                             \
+  template void pair_loss<L, T>(const L&, const T*, const T*, T*, std::int64_t); \
+  template void pair_loss_grad<L, T>(const L&, const LossGrad<T>&, const T*, const T*, T*, std::int64_t, bool)
+#define TAPER_INSTANTIATE_LOSSES(T)                                                                          \
+  TAPER_INSTANTIATE_PAIR(Mse, T);                                                                            \
+  TAPER_INSTANTIATE_PAIR(L1, T);                                                                             \
+  TAPER_INSTANTIATE_PAIR(SmoothL1, T);                                                                       \
+  TAPER_INSTANTIATE_PAIR(Huber, T);                                                                          \
+  template void bce_with_logits<T>(const BceWithLogits<T>&, const T*, const T*, T*, std::int64_t);           \
+  template void bce_with_logits_grad<T>(const BceWithLogits<T>&, const LossGrad<T>&, const T*, const T*, T*, \
+                                        std::int64_t, bool);                                                 \
+  template void bce_with_logits_target_grad<T>(const BceWithLogits<T>&, const LossGrad<T>&, const T*, T*,    \
+                                               std::int64_t, bool)
+TAPER_INSTANTIATE_LOSSES(float);
+TAPER_INSTANTIATE_LOSSES(double);
+
+}  // namespace taper::kernels

@@ -1,0 +1,90 @@
+#include "kernels/optimizers.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/parallel.hpp"
+#include "kernels/sum_terms.hpp"
+
+namespace taper::kernels {
+
+template <class T>
+void sgd_step(const SgdStep& s, T* p, const T* g, T* momentum, std::int64_t n) {
+  const T sign = s.maximize ? T(-1) : T(1), decay = T(s.weight_decay), mu = T(s.momentum);
+  const T fresh = T(1 - s.dampening), rate = T(-s.lr);
+  const bool decays = s.weight_decay != 0, moves = s.momentum != 0, first = s.first, nesterov = s.nesterov;
+  // d = g + decay p,  m = mu m + (1 - dampening) d,  p = p - lr (nesterov ? d + mu m : m)
+  parallel_for(n, 4, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      T d = sign * g[i];
+      if (decays) d = d + decay * p[i];
+      if (moves) {
+        const T m = first ? d : momentum[i] * mu + fresh * d;
+        momentum[i] = m;
+        d = nesterov ? d + mu * m : m;
+      }
+      p[i] = p[i] + rate * d;
+    }
+  });
+}
+
+template <class T>
+void adam_step(const AdamStep& s, T* p, const T* g, T* average, T* square, T* max_square, std::int64_t n) {
+  const double bias1 = 1 - std::pow(s.beta1, static_cast<double>(s.step));
+  const double bias2 = 1 - std::pow(s.beta2, static_cast<double>(s.step));
+  const T sign = s.maximize ? T(-1) : T(1), decay = T(s.weight_decay), keep = T(1 - s.lr * s.weight_decay);
+  const T weight1 = T(1 - s.beta1), beta1 = T(s.beta1), beta2 = T(s.beta2), weight2 = T(1 - s.beta2);
+  const T root2 = T(std::sqrt(bias2)), eps = T(s.eps), rate = T(-(s.lr / bias1));
+  const bool shrinks = s.decoupled && s.weight_decay != 0, decays = !s.decoupled && s.weight_decay != 0;
+  const bool near_old = 1 - s.beta1 < 0.5;
+  // m = m + (1 - beta1) (d - m),  v = beta2 v + (1 - beta2) d^2,  p = p - lr / bias1 m / (sqrt(v) / sqrt(bias2) + eps)
+  parallel_for(n, 16, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      T d = sign * g[i], value = p[i];
+      if (shrinks) value = value * keep;
+      if (decays) d = d + decay * value;
+      // PyTorch's lerp starts from the nearer end.
+      const T m = near_old ? average[i] + weight1 * (d - average[i]) : d - (d - average[i]) * beta1;
+      const T v = square[i] * beta2 + weight2 * d * d;
+      average[i] = m;
+      square[i] = v;
+      T largest = v;
+      if (max_square != nullptr) {
+        // As torch.maximum: NaN wins.
+        largest = max_square[i] > v || std::isnan(max_square[i]) ? max_square[i] : v;
+        max_square[i] = largest;
+      }
+      const T denominator = std::sqrt(largest) / root2 + eps;
+      p[i] = value + rate * m / denominator;
+    }
+  });
+}
+
+template <class T>
+double sum_of_squares(const T* g, std::int64_t n) {
+  constexpr std::int64_t kSlots = 256;
+  const std::int64_t block = std::max<std::int64_t>(4096, (n + kSlots - 1) / kSlots);
+  const std::int64_t blocks = (n + block - 1) / block;
+  if (blocks == 0) return 0;
+  double slots[kSlots];
+  // slot_b = sum of g_i^2 over block b
+  parallel_for(blocks, block, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t b = first; b < last; ++b) {
+      const T* const from = g + b * block;
+      slots[b] = sum_terms(std::min(block, n - b * block), [from](std::int64_t i) {
+        return static_cast<double>(from[i]) * static_cast<double>(from[i]);
+      });
+    }
+  });
+  tree_sum(slots, blocks, 1);
+  return slots[0];
+}
+
+#define TAPER_INSTANTIATE_OPTIMIZERS(T)                                                \
+  template void sgd_step<T>(const SgdStep&, T*, const T*, T*, std::int64_t);           \
+  template void adam_step<T>(const AdamStep&, T*, const T*, T*, T*, T*, std::int64_t); \
+  template double sum_of_squares<T>(const T*, std::int64_t)
+TAPER_INSTANTIATE_OPTIMIZERS(float);
+TAPER_INSTANTIATE_OPTIMIZERS(double);
+
+}  // namespace taper::kernels
