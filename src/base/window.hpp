@@ -85,8 +85,8 @@ inline WindowBounds window_bounds(const Window1d& w, std::int64_t length, std::i
 inline IndexRange windows_over(const Window1d& w, std::int64_t outputs, std::int64_t i) noexcept {
   const std::int64_t span = w.dilation * (w.kernel - 1) + 1;
   const std::int64_t at = i + w.padding_left;
-  const std::int64_t first = at < span ? 0 : (at - span) / w.stride + 1;
-  return {first, std::min(at / w.stride + 1, outputs)};
+  const std::int64_t last = std::min(at / w.stride + 1, outputs);
+  return {at < span ? 0 : std::min((at - span) / w.stride + 1, last), last};
 }
 
 /// floor(i * numerator / denominator) and its ceiling, exact although the product may pass 2^63; all >= 0, the

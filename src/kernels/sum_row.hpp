@@ -39,4 +39,44 @@ inline double sum_row(const T* x, std::int64_t n) {
   return lane[0];
 }
 
+/// Runs up to this length have a loop of their own in `sum_runs`.
+inline constexpr std::int64_t kShortRun = 5;
+
+/// y_{i * ys} = x_{i * xs} + ... + x_{i * xs + K - 1}
+template <int K, class T>
+void sum_short_runs(const T* x, std::int64_t xs, std::int64_t n, double* y, std::int64_t ys) {
+  const auto sum = [x](std::int64_t at) {
+    double s = static_cast<double>(x[at]);
+    for (int j = 1; j < K; ++j) s += static_cast<double>(x[at + j]);
+    return s;
+  };
+  if (xs == 1 && ys == 1) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = sum(i);
+  } else if (xs == 2 && ys == 1) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = sum(2 * i);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) y[i * ys] = sum(i * xs);
+  }
+}
+
+/// y[i * ys] = sum_row(x + i * xs, k) for i < n, with the same bits; k >= 1.
+template <class T>
+void sum_runs(const T* x, std::int64_t k, std::int64_t xs, std::int64_t n, double* y, std::int64_t ys) {
+  static_assert(kShortRun == 5);
+  switch (k) {
+    case 1:
+      return sum_short_runs<1>(x, xs, n, y, ys);
+    case 2:
+      return sum_short_runs<2>(x, xs, n, y, ys);
+    case 3:
+      return sum_short_runs<3>(x, xs, n, y, ys);
+    case 4:
+      return sum_short_runs<4>(x, xs, n, y, ys);
+    case 5:
+      return sum_short_runs<5>(x, xs, n, y, ys);
+    default:
+      for (std::int64_t i = 0; i < n; ++i) y[i * ys] = sum_row(x + i * xs, k);
+  }
+}
+
 }  // namespace taper::kernels

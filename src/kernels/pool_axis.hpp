@@ -1,0 +1,130 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "base/window.hpp"
+
+namespace taper::kernels {
+
+/// How the windows of one spatial dimension lie, for the pooling kernels: `FixedAxis` and `AdaptiveAxis` offer
+/// the same, and the loops are written once over either.
+
+/// Windows of one size and stride.
+struct FixedAxis {
+  std::int64_t in = 1, out = 1;
+  Window1d window;
+
+  /// Steps through the windows in order.
+  struct Cursor {
+    const FixedAxis* axis;
+    std::int64_t o;
+    WindowBounds bounds() const noexcept { return window_bounds(axis->window, axis->in, o); }
+    void next() noexcept { ++o; }
+  };
+
+  Cursor cursor(std::int64_t o) const noexcept { return {this, o}; }
+  WindowBounds at(std::int64_t o) const noexcept { return window_bounds(window, in, o); }
+  IndexRange over(std::int64_t i) const noexcept { return windows_over(window, out, i); }
+
+  /// How many neighbouring windows span at most `span` positions together; 0 when one alone is wider.
+  std::int64_t windows_within(std::int64_t span) const noexcept {
+    return window.kernel > span ? 0 : (span - window.kernel) / window.stride + 1;
+  }
+  /// How many neighbouring positions lie in at most `n` windows together; 0 when one alone lies in more.
+  std::int64_t positions_within(std::int64_t n) const noexcept {
+    if ((window.kernel - 1) / window.stride + 1 > n) return 0;
+    const auto reach = checked::mul(n - 1, window.stride);
+    return reach ? std::max<std::int64_t>(*reach - window.kernel + 2, 1) : in;
+  }
+  /// What every window counts, if all count the same.
+  std::optional<std::int64_t> uniform_count(bool count_include_pad) const noexcept {
+    const std::int64_t first = at(0).counted(count_include_pad), last = at(out - 1).counted(count_include_pad);
+    if (first != last || (first != window.kernel && out > 2)) return std::nullopt;
+    return first;
+  }
+};
+
+/// Windows [floor(o * in / out), ceil((o + 1) * in / out)).
+struct AdaptiveAxis {
+  std::int64_t in = 1, out = 1;
+
+  /// Steps through the windows without dividing: a start is first + rest / out with 0 <= rest < out.
+  struct Cursor {
+    const AdaptiveAxis* axis;
+    std::int64_t first, rest;
+    std::int64_t quotient, remainder;
+
+    WindowBounds bounds() const noexcept {
+      Cursor after = *this;
+      after.next();
+      const std::int64_t last = after.first + (after.rest > 0 ? 1 : 0);
+      return {first, last, first, last};
+    }
+    void next() noexcept {
+      first += quotient;
+      rest += remainder;
+      if (rest >= axis->out) {
+        ++first;
+        rest -= axis->out;
+      }
+    }
+  };
+
+  Cursor cursor(std::int64_t o) const noexcept {
+    const std::int64_t quotient = in / out, remainder = in % out;
+    if (o == 0) return {this, 0, 0, quotient, remainder};
+    const std::int64_t first = floor_scaled(o, in, out);
+    // o * in - first * out lies in [0, out); unsigned arithmetic gives it although both products may wrap.
+    const auto rest = static_cast<std::uint64_t>(o) * static_cast<std::uint64_t>(in) -
+                      static_cast<std::uint64_t>(first) * static_cast<std::uint64_t>(out);
+    return {this, first, static_cast<std::int64_t>(rest), quotient, remainder};
+  }
+  WindowBounds at(std::int64_t o) const noexcept { return adaptive_bounds(in, out, o); }
+  IndexRange over(std::int64_t i) const noexcept { return adaptive_windows_over(in, out, i); }
+
+  std::int64_t windows_within(std::int64_t span) const noexcept { return (span - 1) / (in / out + 1); }
+  std::int64_t positions_within(std::int64_t n) const noexcept { return (n - 1) / (out / in + 1); }
+  std::optional<std::int64_t> uniform_count(bool) const noexcept { return std::nullopt; }
+};
+
+/// Follows which windows hold a position while the position moves to the right.
+template <class Axis>
+class Sweep {
+ public:
+  Sweep(const Axis& axis, std::int64_t i)
+      : axis_(axis),
+        over_(i == 0 ? IndexRange{0, 0} : axis.over(i)),
+        low_(axis.cursor(over_.first)),
+        high_(axis.cursor(over_.last)) {
+    to(i);
+  }
+
+  /// Moves to position `i`, which is not left of where the sweep stands.
+  void to(std::int64_t i) {
+    while (over_.last < axis_.out && high_.bounds().first <= i) {
+      ++over_.last;
+      high_.next();
+    }
+    while (over_.first < over_.last && low_.bounds().last <= i) {
+      ++over_.first;
+      low_.next();
+    }
+    end_ = axis_.in;
+    if (over_.last < axis_.out) end_ = std::min(end_, high_.bounds().first);
+    if (over_.first < over_.last) end_ = std::min(end_, low_.bounds().last);
+  }
+
+  /// The windows over the position; the same for all positions below `end()`.
+  IndexRange over() const { return over_; }
+  std::int64_t end() const { return end_; }
+
+ private:
+  const Axis& axis_;
+  IndexRange over_;
+  typename Axis::Cursor low_, high_;
+  std::int64_t end_ = 0;
+};
+
+}  // namespace taper::kernels

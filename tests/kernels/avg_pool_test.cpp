@@ -1,0 +1,521 @@
+#include "kernels/avg_pool.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "base/random.hpp"
+#include "base/window.hpp"
+#include "kernels/parallel.hpp"
+#include "kernels/sum_row.hpp"
+#include "support/catch.hpp"
+#include "support/oracle_pool.hpp"
+#include "taper/error.hpp"
+
+using namespace taper;
+using oracle::AvgPool;
+using Values = std::vector<double>;
+
+namespace {
+
+/// A reproducible sequence of small numbers; what is drawn does not matter.
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : state_(seed * 2 + 1) {}
+  std::int64_t below(std::int64_t n) {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return std::int64_t(state_ >> 33) % n;
+  }
+  double value() { return double(below(4001) - 2000) / 512.0; }
+  Values values(std::int64_t n) {
+    Values v(static_cast<std::size_t>(n));
+    for (auto& x : v) x = value();
+    return v;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+kernels::AvgPoolParams params_of(const AvgPool& pool) {
+  kernels::AvgPoolParams p{
+      .planes = pool.planes, .count_include_pad = pool.count_include_pad, .divisor_override = pool.divisor_override};
+  std::vector<Window1d> windows;
+  for (std::size_t d = 0; d < pool.in.size(); ++d)
+    windows.push_back({pool.kernel[d], pool.stride[d], pool.padding[d], pool.padding[d], 1, pool.ceil_mode});
+  std::vector<std::int64_t> out(pool.in.size());
+  output_size("avg_pool", windows, WindowKind::pool, pool.in, out);
+  for (std::size_t d = 0, at = 3 - pool.in.size(); d < pool.in.size(); ++d, ++at) {
+    p.in[at] = pool.in[d];
+    p.out[at] = out[d];
+    p.kernel[at] = pool.kernel[d];
+    p.stride[at] = pool.stride[d];
+    p.padding[at] = pool.padding[d];
+  }
+  return p;
+}
+
+kernels::AdaptiveAvgPoolParams adaptive_params_of(const AvgPool& pool) {
+  kernels::AdaptiveAvgPoolParams p{.planes = pool.planes};
+  for (std::size_t d = 0, at = 3 - pool.in.size(); d < pool.in.size(); ++d, ++at) {
+    p.in[at] = pool.in[d];
+    p.out[at] = pool.adaptive[d];
+  }
+  return p;
+}
+
+std::int64_t inputs(const AvgPool& pool) { return pool.planes * AvgPool::numel(pool.in); }
+std::int64_t outputs(const AvgPool& pool) { return pool.planes * AvgPool::numel(pool.out()); }
+
+template <class T>
+std::vector<T> run_forward(const AvgPool& pool, const std::vector<T>& x) {
+  std::vector<T> y(static_cast<std::size_t>(outputs(pool)), std::numeric_limits<T>::quiet_NaN());
+  if (pool.adaptive.empty())
+    kernels::avg_pool(params_of(pool), x.data(), y.data());
+  else
+    kernels::adaptive_avg_pool(adaptive_params_of(pool), x.data(), y.data());
+  return y;
+}
+
+template <class T>
+void run_backward(const AvgPool& pool, const std::vector<T>& dy, std::vector<T>& dx, bool add) {
+  if (pool.adaptive.empty())
+    kernels::avg_pool_backward(params_of(pool), dy.data(), dx.data(), add);
+  else
+    kernels::adaptive_avg_pool_backward(adaptive_params_of(pool), dy.data(), dx.data(), add);
+}
+
+/// A gradient buffer that starts as NaN, so that a position left unwritten shows.
+template <class T>
+std::vector<T> run_backward(const AvgPool& pool, const std::vector<T>& dy) {
+  std::vector<T> dx(static_cast<std::size_t>(inputs(pool)), std::numeric_limits<T>::quiet_NaN());
+  run_backward(pool, dy, dx, false);
+  return dx;
+}
+
+template <class T>
+std::vector<T> as(const Values& v) {
+  return std::vector<T>(v.begin(), v.end());
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+template <class T>
+bool near(const std::vector<T>& got, const Values& expected) {
+  const double tolerance = std::is_same_v<T, float> ? 2e-6 : 1e-13;
+  if (got.size() != expected.size()) return false;
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (!(std::abs(double(got[i]) - expected[i]) <= tolerance * (1 + std::abs(expected[i])))) return false;
+  return true;
+}
+
+template <class T>
+bool agrees(const AvgPool& pool, const Values& x, const Values& dy) {
+  if (!near(run_forward(pool, as<T>(x)), pool.forward(x))) return false;
+  const Values expected = pool.backward(dy);
+  const std::vector<T> written = run_backward(pool, as<T>(dy));
+  if (!near(written, expected)) return false;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    if (expected[i] == 0 && written[i] != 0) return false;
+  // Adding is the written gradient added once.
+  std::vector<T> added(written.size()), sums(written.size());
+  for (std::size_t i = 0; i < added.size(); ++i) {
+    added[i] = T(double(i % 13) - 6);
+    sums[i] = added[i] + written[i];
+  }
+  run_backward(pool, as<T>(dy), added, true);
+  return same_bits(added, sums);
+}
+
+/// Forward and backward, writing and adding, float32 and float64, against the definition.
+bool agrees(const AvgPool& pool, Draw& draw) {
+  const Values x = draw.values(inputs(pool)), dy = draw.values(outputs(pool));
+  return agrees<double>(pool, x, dy) && agrees<float>(pool, x, dy);
+}
+
+AvgPool fixed(std::vector<std::int64_t> in, std::vector<std::int64_t> kernel, std::vector<std::int64_t> stride,
+              std::vector<std::int64_t> padding, bool ceil_mode = false, bool count_include_pad = true,
+              std::int64_t divisor_override = 0, std::int64_t planes = 1) {
+  return {planes, in, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override, {}};
+}
+
+AvgPool adaptive(std::vector<std::int64_t> in, std::vector<std::int64_t> out, std::int64_t planes = 1) {
+  return {.planes = planes, .in = in, .kernel = {}, .stride = {}, .padding = {}, .adaptive = out};
+}
+
+Values rising(std::int64_t n) {
+  Values v;
+  for (std::int64_t i = 1; i <= n; ++i) v.push_back(double(i));
+  return v;
+}
+
+/// The stored values have four decimals.
+bool close(const Values& got, const Values& expected) {
+  if (got.size() != expected.size()) return false;
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (!(std::abs(got[i] - expected[i]) < 5.1e-5)) return false;
+  return true;
+}
+
+/// x = 1, 2, 3, ...; the loss weighs the outputs 1, 2, 3, ...
+void check_golden(const AvgPool& pool, const Values& y, const Values& dx) {
+  CAPTURE(pool.in, pool.kernel, pool.stride, pool.padding, pool.adaptive, pool.ceil_mode, pool.count_include_pad);
+  CHECK(close(run_forward(pool, rising(inputs(pool))), y));
+  if (!dx.empty()) CHECK(close(run_backward(pool, rising(outputs(pool))), dx));
+}
+
+}  // namespace
+
+TEST_CASE("1-d average pools give PyTorch's values") {
+  const auto p1 = [](std::int64_t length, std::int64_t k, std::int64_t s, std::int64_t p = 0, bool ceil_mode = false,
+                     bool count_include_pad = true) {
+    return fixed({length}, {k}, {s}, {p}, ceil_mode, count_include_pad);
+  };
+  check_golden(p1(5, 2, 2, 0, true), {1.5, 3.5, 5}, {.5, .5, 1, 1, 3});
+  check_golden(p1(5, 3, 2, 1), {1, 3, 3}, {.3333, 1, .6667, 1.6667, 1});
+  check_golden(p1(5, 3, 2, 1, false, false), {1.5, 3, 4.5}, {.5, 1.1667, .6667, 2.1667, 1.5});
+  check_golden(p1(6, 3, 2, 1, true), {1, 3, 5, 3}, {.3333, 1, .6667, 1.6667, 1, 3});
+  check_golden(p1(6, 3, 2, 1, true, false), {1.5, 3, 5, 6}, {.5, 1.1667, .6667, 1.6667, 1, 5});
+  check_golden(p1(6, 4, 3, 2, true), {.75, 3.5, 2.75}, {.25, .75, .5, .5, 1.25, .75});
+  check_golden(p1(6, 4, 3, 2, true, false), {1.5, 3.5, 5.5}, {.5, 1, .5, .5, 2, 1.5});
+  check_golden(p1(6, 2, 2, 1, true), {.5, 2.5, 4.5, 3}, {.5, 1, 1, 1.5, 1.5, 2});
+  check_golden(p1(5, 2, 3, 0, true), {1.5, 4.5}, {.5, .5, 0, 1, 1});
+  check_golden(p1(6, 2, 4, 1, true), {.5, 4.5}, {.5, 0, 0, 1, 1, 0});
+  check_golden(p1(6, 2, 7, 1, true), {.5}, {.5, 0, 0, 0, 0, 0});
+  check_golden(p1(2, 1, 3, 0, true), {1}, {1, 0});
+  check_golden(p1(4, 1, 3, 0, true), {1, 4}, {1, 0, 0, 2});
+  check_golden(p1(5, 4, 1, 2), {.75, 1.5, 2.5, 3.5, 3, 2.25}, {1.5, 2.5, 3.5, 4.5, 3.75});
+  check_golden(p1(5, 6, 6, 0, true), {3}, {.2, .2, .2, .2, .2});
+  check_golden(p1(7, 3, 1), {2, 3, 4, 5, 6}, {.3333, 1, 2, 3, 4, 3, 1.6667});
+  for (const bool count_include_pad : {true, false})
+    check_golden(p1(2, 3, 2, 0, true, count_include_pad), {1.5}, {.5, .5});
+}
+
+TEST_CASE("2-d and 3-d average pools give PyTorch's values") {
+  const auto p2 = [](std::int64_t p, bool ceil_mode, bool count_include_pad, std::int64_t divisor) {
+    return fixed({3, 3}, {2, 2}, {2, 2}, {p, p}, ceil_mode, count_include_pad, divisor);
+  };
+  check_golden(p2(0, true, true, 0), {3, 4.5, 7.5, 9}, {.25, .25, 1, .25, .25, 1, 1.5, 1.5, 4});
+  check_golden(p2(1, false, true, 0), {.25, 1.25, 2.75, 7}, {.25, .5, .5, .75, 1, 1, .75, 1, 1});
+  check_golden(p2(1, false, false, 0), {1, 2.5, 5.5, 7}, {1, 1, 1, 1.5, 1, 1, 1.5, 1, 1});
+  check_golden(p2(1, false, true, 3), {.3333, 1.6667, 3.6667, 9.3333},
+               {.3333, .6667, .6667, 1, 1.3333, 1.3333, 1, 1.3333, 1.3333});
+  check_golden(p2(0, true, true, 3), {4, 3, 5, 3}, {.3333, .3333, .6667, .3333, .3333, .6667, 1, 1, 1.3333});
+  check_golden(fixed({3, 3, 3}, {2, 2, 2}, {2, 2, 2}, {0, 0, 0}, true), {7.5, 9, 12, 13.5, 21, 22.5, 25.5, 27}, {});
+  check_golden(fixed({3, 3, 3}, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}, false, false),
+               {7.5, 8.5, 10.5, 11.5, 16.5, 17.5, 19.5, 20.5}, {});
+}
+
+TEST_CASE("adaptive average pools give PyTorch's values") {
+  check_golden(adaptive({7}, {2}), {2.5, 5.5}, {.25, .25, .25, .75, .5, .5, .5});
+  check_golden(adaptive({7}, {3}), {2, 4, 6}, {.3333, .3333, 1, .6667, 1.6667, 1, 1});
+  check_golden(adaptive({7}, {5}), {1.5, 2.5, 4, 5.5, 6.5}, {.5, 1.5, 2, 1, 3, 4.5, 2.5});
+  check_golden(adaptive({7}, {9}), {1, 1.5, 2.5, 3.5, 4, 4.5, 5.5, 6.5, 7}, {2, 2.5, 3.5, 10, 6.5, 7.5, 13});
+  check_golden(adaptive({5}, {3}), {1.5, 3, 4.5}, {.5, 1.1667, .6667, 2.1667, 1.5});
+  check_golden(adaptive({3, 3}, {2, 2}), {3, 4, 6, 7}, {.25, .75, .5, 1, 2.5, 1.5, .75, 1.75, 1});
+  check_golden(adaptive({3, 3}, {2, 1}), {3.5, 6.5}, {.1667, .1667, .1667, .5, .5, .5, .3333, .3333, .3333});
+}
+
+TEST_CASE("every valid 1-d average pool of the sweep equals its definition, forward and backward") {
+  Draw draw(1);
+  int valid = 0, wrong = 0;
+  for (std::int64_t length = 0; length <= 12; ++length)
+    for (std::int64_t k = 0; k <= 7; ++k)
+      for (std::int64_t s = 0; s <= 4; ++s)
+        for (std::int64_t p = 0; p <= 4; ++p)
+          for (const bool ceil_mode : {false, true})
+            for (const bool count_include_pad : {false, true}) {
+              const AvgPool pool = fixed({length}, {k}, {s}, {p}, ceil_mode, count_include_pad, 0, 3);
+              if (!pool.length(0)) continue;
+              ++valid;
+              if (!agrees(pool, draw)) ++wrong;
+            }
+  CHECK(valid == 3224);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("random 2-d and 3-d average pools equal their definition") {
+  Draw draw(2);
+  const std::int64_t primes[] = {2, 3, 5, 7, 11, 13};
+  int tried = 0;
+  for (int round = 0; round < 6000; ++round) {
+    AvgPool pool = fixed({}, {}, {}, {});
+    const std::int64_t rank = round % 5 == 0 ? 3 : 2;
+    pool.planes = 1 + draw.below(3);
+    pool.ceil_mode = draw.below(2) != 0;
+    pool.count_include_pad = draw.below(2) != 0;
+    pool.divisor_override = draw.below(4) == 0 ? 1 + draw.below(7) : 0;
+    for (std::int64_t d = 0; d < rank; ++d) {
+      pool.in.push_back(primes[draw.below(rank == 3 ? 4 : 6)]);
+      pool.kernel.push_back(draw.below(5) == 0 ? pool.in.back() : 1 + draw.below(7));
+      pool.stride.push_back(draw.below(3) == 0 ? pool.kernel.back() : 1 + draw.below(4));
+      pool.padding.push_back(draw.below(pool.kernel.back() / 2 + 1));
+    }
+    bool admitted = true;
+    for (std::size_t d = 0; d < pool.in.size(); ++d) admitted = admitted && pool.length(d);
+    if (!admitted) continue;
+    ++tried;
+    CAPTURE(pool.planes, pool.in, pool.kernel, pool.stride, pool.padding, pool.ceil_mode, pool.count_include_pad,
+            pool.divisor_override);
+    if (!agrees(pool, draw)) FAIL("differs from the definition");
+  }
+  CHECK(tried > 3000);
+}
+
+TEST_CASE("adaptive average pools equal their definition, also with more outputs than inputs") {
+  Draw draw(3);
+  for (std::int64_t length = 1; length <= 17; ++length)
+    for (std::int64_t out = 1; out <= 23; ++out) {
+      CAPTURE(length, out);
+      if (!agrees(adaptive({length}, {out}, 2), draw)) FAIL("differs from the definition");
+    }
+  for (int round = 0; round < 1000; ++round) {
+    AvgPool pool = adaptive({}, {}, 1 + draw.below(3));
+    for (int d = 0; d < (round % 4 == 0 ? 3 : 2); ++d) {
+      pool.in.push_back(1 + draw.below(11));
+      pool.adaptive.push_back(draw.below(4) == 0 ? pool.in.back() : 1 + draw.below(13));
+    }
+    CAPTURE(pool.in, pool.adaptive);
+    if (!agrees(pool, draw)) FAIL("differs from the definition");
+  }
+}
+
+TEST_CASE("rows and windows longer than the buffers are pooled in pieces") {
+  Draw draw(4);
+  for (const bool count_include_pad : {false, true}) {
+    for (const auto& [k, s, p] : std::vector<std::array<std::int64_t, 3>>{
+             {3, 1, 1}, {2, 2, 0}, {3, 2, 1}, {3, 3, 1}, {25, 1, 12}, {25, 25, 3}, {9, 4, 4}, {2, 5, 1}}) {
+      CAPTURE(k, s, p, count_include_pad);
+      CHECK(agrees(fixed({2311}, {k}, {s}, {p}, true, count_include_pad), draw));
+      CHECK(agrees(fixed({3, 1511}, {2, k}, {1, s}, {1, p}, true, count_include_pad), draw));
+    }
+    CHECK(agrees(fixed({1699}, {1201}, {1}, {600}, false, count_include_pad), draw));
+    CHECK(agrees(fixed({3, 1399}, {2, 1201}, {1, 7}, {1, 600}, false, count_include_pad), draw));
+    CHECK(agrees(fixed({3, 1301}, {2, 1201}, {1, 1}, {1, 600}, true, count_include_pad), draw));
+    CHECK(agrees(fixed({211, 3}, {5, 2}, {2, 1}, {2, 1}, true, count_include_pad), draw));
+  }
+  CHECK(agrees(adaptive({2311}, {3}), draw));
+  CHECK(agrees(adaptive({3, 2311}, {2, 2}), draw));
+  CHECK(agrees(adaptive({2311}, {1801}), draw));
+  CHECK(agrees(adaptive({2}, {2311}), draw));
+  CHECK(agrees(adaptive({3, 2}, {2, 2311}), draw));
+  CHECK(agrees(adaptive({5, 1301}, {3, 1511}), draw));
+}
+
+TEST_CASE("an output that holds the whole plane is the same as its mean, bit for bit") {
+  Draw draw(5);
+  for (const auto& [h, w] :
+       std::vector<std::pair<std::int64_t, std::int64_t>>{{7, 5}, {1, 10}, {13, 1}, {31, 37}, {3, 1511}}) {
+    CAPTURE(h, w);
+    const std::int64_t planes = 3;
+    std::vector<float> x;
+    for (std::int64_t i = 0; i < planes * h * w; ++i) x.push_back(float(draw.value() / 3));
+    std::vector<float> mean;
+    for (std::int64_t plane = 0; plane < planes; ++plane)
+      mean.push_back(float(kernels::sum_row(x.data() + plane * h * w, h * w) / double(h * w)));
+    CHECK(same_bits(run_forward(fixed({h, w}, {h, w}, {h, w}, {0, 0}, false, true, 0, planes), x), mean));
+    CHECK(same_bits(run_forward(fixed({h, w}, {h, w}, {1, 3}, {0, 0}, false, false, 0, planes), x), mean));
+    CHECK(same_bits(run_forward(adaptive({h, w}, {1, 1}, planes), x), mean));
+    CHECK(same_bits(run_forward(fixed({h * w}, {h * w}, {h * w}, {0}, false, true, 0, planes), x), mean));
+    CHECK(same_bits(run_forward(adaptive({h * w}, {1}, planes), x), mean));
+    CHECK(same_bits(run_forward(fixed({1, h, w}, {1, h, w}, {1, 1, 1}, {0, 0, 0}, false, true, 0, planes), x), mean));
+  }
+}
+
+TEST_CASE("a pool with unit dimensions is the pool without them, bit for bit") {
+  Draw draw(6);
+  const auto x = as<float>(draw.values(2 * 101));
+  for (const bool count_include_pad : {false, true})
+    for (const auto& [k, s, p] :
+         std::vector<std::array<std::int64_t, 3>>{{3, 2, 1}, {7, 1, 3}, {19, 5, 9}, {2, 2, 0}, {101, 3, 0}}) {
+      CAPTURE(k, s, p, count_include_pad);
+      const auto y = run_forward(fixed({101}, {k}, {s}, {p}, false, count_include_pad, 0, 2), x);
+      CHECK(same_bits(run_forward(fixed({1, 101}, {1, k}, {1, s}, {0, p}, false, count_include_pad, 0, 2), x), y));
+      CHECK(same_bits(run_forward(fixed({101, 1}, {k, 1}, {s, 1}, {p, 0}, false, count_include_pad, 0, 2), x), y));
+      CHECK(same_bits(
+          run_forward(fixed({1, 101, 1}, {1, k, 1}, {1, s, 1}, {0, p, 0}, false, count_include_pad, 0, 2), x), y));
+    }
+}
+
+TEST_CASE("a strided pool is every s-th output of the pool with stride 1") {
+  Draw draw(7);
+  const auto x = as<double>(draw.values(29 * 31));
+  for (const std::int64_t k : {2, 3, 6, 19}) {
+    const auto dense = run_forward(fixed({29, 31}, {3, k}, {1, 1}, {0, 0}), x);
+    const auto strided = run_forward(fixed({29, 31}, {3, k}, {2, 5}, {0, 0}), x);
+    const std::int64_t across = 31 - k + 1, strided_across = (31 - k) / 5 + 1;
+    bool same = true;
+    for (std::int64_t i = 0; i < 14; ++i)
+      for (std::int64_t j = 0; j < strided_across; ++j)
+        same &= strided[std::size_t(i * strided_across + j)] == dense[std::size_t(2 * i * across + 5 * j)];
+    CHECK(same);
+  }
+}
+
+TEST_CASE("pooling to the same size copies every bit") {
+  const std::vector<float> x = {-0.0f, 0.0f, 1e-45f, -3.4e38f, INFINITY, 1.5f};
+  CHECK(same_bits(run_forward(adaptive({6}, {6}), x), x));
+  CHECK(same_bits(run_forward(adaptive({2, 3}, {2, 3}), x), x));
+  CHECK(same_bits(run_forward(fixed({2, 3}, {1, 1}, {1, 1}, {0, 0}), x), x));
+}
+
+TEST_CASE("known faults of average pools") {
+  SECTION("a kernel moved by a stride beyond 31 bits gives one window") {
+    Draw draw(8);
+    const auto x = as<float>(draw.values(2 * 50 * 32));
+    const std::int64_t wide = std::int64_t{1} << 31;
+    CHECK(same_bits(run_forward(fixed({50, 32}, {3, 3}, {wide, wide}, {0, 0}, false, true, 0, 2), x),
+                    run_forward(fixed({50, 32}, {3, 3}, {48, 48}, {0, 0}, false, true, 0, 2), x)));
+    const auto dx = run_backward(fixed({50, 32}, {3, 3}, {wide, wide}, {0, 0}), std::vector<float>{9});
+    CHECK(dx[0] == 1);
+    CHECK(dx[3] == 0);
+    CHECK(dx[50 * 32 - 1] == 0);
+  }
+  SECTION("a window cut off by ceil_mode is never empty") {
+    for (const bool count_include_pad : {false, true}) {
+      CHECK(run_forward(fixed({4}, {1}, {2}, {0}, true, count_include_pad), rising(4)) == Values{1, 3});
+      CHECK(run_forward(fixed({4, 4}, {1, 2}, {2, 2}, {0, 1}, true, count_include_pad), rising(16)) ==
+            (count_include_pad ? Values{.5, 2.5, 2, 4.5, 10.5, 6} : Values{1, 2.5, 4, 9, 10.5, 12}));
+      for (const double y :
+           run_forward(fixed({4, 4, 4}, {1, 2, 3}, {2, 2, 2}, {0, 0, 0}, true, count_include_pad), rising(64)))
+        CHECK(std::isfinite(y));
+    }
+  }
+  SECTION("the gradient divides by the clipped window") {
+    CHECK(close(run_backward(fixed({5}, {3}, {3}, {0}, true), Values{1, 1}), {.3333, .3333, .3333, .5, .5}));
+  }
+  SECTION("a divisor holds whether padding counts or not") {
+    for (const bool count_include_pad : {false, true})
+      CHECK(run_forward(fixed({4, 4}, {2, 2}, {2, 2}, {0, 0}, false, count_include_pad, 2), Values(16, 1.0)) ==
+            Values(4, 2.0));
+  }
+  SECTION("padding offsets the gradient") {
+    const AvgPool pool = fixed({4, 4}, {2, 2}, {1, 1}, {1, 1}, false, true, 0, 2);
+    CHECK(run_backward(pool, Values(50, 1.0)) == Values(32, 1.0));
+    AvgPool real = pool;
+    real.count_include_pad = false;
+    const Values dx = run_backward(real, Values(50, 1.0));
+    CHECK(dx[0] == 2.25);
+    CHECK(dx[31] == 2.25);
+    CHECK(dx[5] == 1.0);
+  }
+  SECTION("every dimension uses its own kernel, stride and padding") {
+    Draw draw(9);
+    CHECK(agrees(fixed({7, 11, 13}, {2, 3, 5}, {1, 2, 3}, {0, 1, 2}, false, true, 0, 2), draw));
+    CHECK(agrees(fixed({7, 11, 13}, {2, 3, 5}, {1, 2, 3}, {0, 1, 2}, true, false, 0, 2), draw));
+  }
+  SECTION("a padding of half a huge kernel neither wraps nor reads outside") {
+    const std::int64_t huge = std::int64_t{1} << 61;
+    const Values y = run_forward(fixed({5}, {huge}, {1}, {huge / 2}, false, false), rising(5));
+    CHECK(y == Values{3, 3, 3, 3, 3, 3});
+    CHECK(run_forward(fixed({5, 3}, {huge, 2}, {1, 1}, {huge / 2, 1}, false, false), rising(15)).size() == 24);
+    CHECK(close(run_backward(fixed({5}, {huge}, {1}, {huge / 2}, false, false), Values(6, 1.0)), Values(5, 1.2)));
+  }
+  SECTION("one input spreads to many outputs and takes all their gradients") {
+    CHECK(run_forward(adaptive({1}, {64}), Values{7}) == Values(64, 7.0));
+    CHECK(run_backward(adaptive({1}, {64}), Values(64, 1.0)) == Values{64});
+  }
+  SECTION("window ends are integers") {
+    for (const auto& [in, out] :
+         std::vector<std::pair<std::int64_t, std::int64_t>>{{5877, 2855}, {4757, 3527}, {560, 2219}}) {
+      const Values y = run_forward(adaptive({in}, {out}), Values(std::size_t(in), 1.0));
+      CHECK(y == Values(std::size_t(out), 1.0));
+    }
+  }
+}
+
+TEST_CASE("an empty adaptive output gives zero gradients, an empty batch nothing") {
+  CHECK(run_forward(adaptive({5}, {0}), rising(5)).empty());
+  CHECK(run_backward(adaptive({5}, {0}), Values{}) == Values(5, 0.0));
+  CHECK(run_backward(adaptive({2, 3}, {0, 2}, 2), Values{}) == Values(12, 0.0));
+  Values kept = rising(6);
+  run_backward(adaptive({2, 3}, {4, 0}), Values{}, kept, true);
+  CHECK(kept == rising(6));
+  CHECK(run_forward(fixed({5}, {2}, {1}, {0}, false, true, 0, 0), Values{}).empty());
+  CHECK(run_backward(fixed({5}, {2}, {1}, {0}, false, true, 0, 0), Values{}).empty());
+  CHECK(run_backward(adaptive({5}, {3}, 0), Values{}).empty());
+}
+
+TEST_CASE("averages of float32 are exact to one unit in the last place") {
+  const std::vector<float> ones(std::size_t{1} << 25, 1.0f);
+  CHECK(run_forward(fixed({1 << 25}, {1 << 25}, {1}, {0}), ones)[0] == 1.0f);
+  CHECK(run_forward(fixed({8192, 4096}, {8192, 4096}, {1, 1}, {0, 0}), ones)[0] == 1.0f);
+  // Values near 1000 with a cancelling pair: sums in float32 would lose what is left.
+  Draw draw(10);
+  std::vector<float> x;
+  for (int i = 0; i < 4096; ++i) x.push_back(float(1000 + draw.value()) * (i % 2 == 0 ? 1.0f : -1.0f));
+  for (const std::int64_t k : {2, 4, 25, 1000}) {
+    const auto y = run_forward(fixed({4096}, {k}, {1}, {0}), x);
+    bool exact = true;
+    for (std::size_t o = 0; o < y.size(); ++o) {
+      long double sum = 0;
+      for (std::size_t j = 0; j < std::size_t(k); ++j) sum += static_cast<long double>(x[o + j]);
+      const auto expected = float(sum / static_cast<long double>(k));
+      exact &=
+          y[o] == expected || y[o] == std::nextafter(expected, INFINITY) || y[o] == std::nextafter(expected, -INFINITY);
+    }
+    CHECK(exact);
+  }
+}
+
+TEST_CASE("average pools give the same bits on any number of threads") {
+  Draw draw(11);
+  const int before = kernels::max_threads();
+  for (const AvgPool& pool :
+       {fixed({67, 131}, {3, 5}, {1, 2}, {1, 2}, true, false, 0, 17),
+        fixed({4099}, {25}, {1}, {12}, false, true, 0, 31), fixed({257}, {257}, {257}, {0}, false, true, 0, 509),
+        fixed({521, 257}, {3, 3}, {2, 2}, {1, 1}), adaptive({67, 131}, {7, 11}, 13), adaptive({523, 67}, {3, 1})}) {
+    CAPTURE(pool.in, pool.kernel, pool.adaptive);
+    const auto x = as<float>(draw.values(inputs(pool))), dy = as<float>(draw.values(outputs(pool)));
+    kernels::set_max_threads(1);
+    const auto y = run_forward(pool, x), dx = run_backward(pool, dy);
+    for (const int threads : {2, 3}) {
+      kernels::set_max_threads(threads);
+      CHECK(same_bits(run_forward(pool, x), y));
+      CHECK(same_bits(run_backward(pool, dy), dx));
+    }
+  }
+  kernels::set_max_threads(before);
+}
+
+TEST_CASE("the order of a row's sum depends on its length alone") {
+  Draw draw(12);
+  bool same = true, near_exact = true;
+  for (std::int64_t n = 1; n <= 130; ++n) {
+    const auto x = draw.values(n + 3);
+    std::vector<double> lane(x.begin(), x.begin() + n);
+    double expected = lane[0];
+    if (n < 16) {
+      for (std::int64_t i = 1; i < n; ++i) expected += lane[std::size_t(i)];
+    } else {
+      std::vector<double> lanes(16);
+      std::int64_t at = n / 16 * 16;
+      for (std::size_t j = 0; j < 16; ++j) {
+        lanes[j] = x[j];
+        for (std::size_t i = j + 16; i < std::size_t(at); i += 16) lanes[j] += x[i];
+      }
+      for (std::size_t half = 8; half > 0; half /= 2) {
+        for (std::size_t j = 0; j < half; ++j) lanes[j] += lanes[j + half];
+        if ((std::size_t(n) & half) != 0)
+          for (std::size_t j = 0; j < half; ++j) lanes[j] += x[std::size_t(at++)];
+      }
+      expected = lanes[0];
+    }
+    same &= kernels::sum_row(x.data(), n) == expected;
+    long double exact = 0;
+    for (std::int64_t i = 0; i < n; ++i) exact += static_cast<long double>(x[std::size_t(i)]);
+    near_exact &= std::abs(double(exact) - expected) < 1e-10;
+    double runs[3];
+    kernels::sum_runs(x.data(), n, 1, 3, runs, 1);
+    for (std::int64_t i = 0; i < 3; ++i) same &= runs[i] == kernels::sum_row(x.data() + i, n);
+  }
+  CHECK(same);
+  CHECK(near_exact);
+  CHECK(kernels::sum_row(static_cast<const float*>(nullptr), 0) == 0);
+  const float negative_zero = -0.0f;
+  CHECK(std::signbit(kernels::sum_row(&negative_zero, 1)));
+}
