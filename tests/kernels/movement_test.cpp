@@ -1,0 +1,120 @@
+#include "kernels/movement.hpp"
+
+#include <numeric>
+
+#include "support/catch.hpp"
+#include "support/kernel_check.hpp"
+
+using namespace taper;
+using namespace taper::kernels;
+using namespace taper::test;
+
+namespace {
+
+using Doubles = std::vector<double>;
+using Ints = std::vector<std::int64_t>;
+
+/// Element by element from coordinates.
+template <class T>
+std::vector<T> permuted(const Shape& shape, const std::vector<int>& dims, const std::vector<T>& x) {
+  std::vector<T> y(x.size());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    std::int64_t rest = std::int64_t(i), from = 0;
+    for (std::size_t k = dims.size(); k-- > 0;) {
+      std::int64_t stride = 1;
+      for (int d = dims[k] + 1; d < shape.rank(); ++d) stride *= shape[d];
+      from += rest % shape[dims[k]] * stride;
+      rest /= shape[dims[k]];
+    }
+    y[i] = x[std::size_t(from)];
+  }
+  return y;
+}
+
+}  // namespace
+
+TEST_CASE("permutations move every element, whatever the rank") {
+  const std::vector<std::pair<Shape, std::vector<int>>> cases = {{{}, {}},
+                                                                 {{7}, {0}},
+                                                                 {{3, 5}, {1, 0}},
+                                                                 {{131, 37}, {1, 0}},
+                                                                 {{2, 3, 5}, {0, 2, 1}},
+                                                                 {{2, 3, 5}, {1, 0, 2}},
+                                                                 {{2, 3, 5}, {2, 1, 0}},
+                                                                 {{2, 3, 5, 7}, {0, 2, 3, 1}},
+                                                                 {{2, 3, 5, 7}, {3, 1, 2, 0}},
+                                                                 {{2, 1, 3, 1, 5, 1, 2, 3}, {7, 0, 6, 2, 1, 4, 3, 5}},
+                                                                 {{3, 0, 5}, {2, 1, 0}}};
+  for (const auto& [shape, dims] : cases) {
+    INFO(to_string(shape));
+    const auto x = numbers<float>(shape.numel(), 1);
+    std::vector<float> y(x.size(), 9), added(x.size(), 2);
+    permute(shape, dims, x.data(), y.data());
+    const auto expected = permuted(shape, dims, x);
+    CHECK(y == expected);
+    permute(shape, dims, x.data(), added.data(), true);
+    for (std::size_t i = 0; i < y.size(); ++i) CHECK(added[i] == 2 + expected[i]);
+  }
+}
+
+TEST_CASE("a part is cut out, and its gradient goes back to where it was") {
+  Ints x(2 * 5 * 3), y(2 * 2 * 3);
+  std::iota(x.begin(), x.end(), 0);
+  narrow(x.data(), y.data(), 2, 5, 3, 1, 2);
+  CHECK(y == Ints{3, 4, 5, 6, 7, 8, 18, 19, 20, 21, 22, 23});
+
+  const Doubles dy(y.begin(), y.end());
+  Doubles dx(30, 7), expected(30, 0), summed(12, 1);
+  narrow_grad(dy.data(), dx.data(), 2, 5, 3, 1, 2, false);
+  for (std::int64_t v : y) expected[std::size_t(v)] = double(v);
+  CHECK(dx == expected);
+  narrow_grad(dy.data(), dx.data(), 2, 5, 3, 1, 2, true);
+  for (double& v : expected) v *= 2;
+  CHECK(dx == expected);
+  narrow_add(dx.data(), summed.data(), 2, 5, 3, 1, 2);
+  for (std::size_t i = 0; i < 12; ++i) CHECK(summed[i] == 1 + 2 * dy[i]);
+}
+
+TEST_CASE("parts placed one after the other make a concatenation") {
+  const Ints a = {1, 2, 3, 4}, b = {5, 6, 7, 8, 9, 10};
+  Ints y(10);
+  place(a.data(), y.data(), 2, 5, 1, 0, 2);
+  place(b.data(), y.data(), 2, 5, 1, 2, 3);
+  CHECK(y == Ints{1, 2, 5, 6, 7, 3, 4, 8, 9, 10});
+}
+
+TEST_CASE("fills, ranges and even spacings") {
+  std::vector<float> f(3);
+  fill(f.data(), 3, 2.5f);
+  CHECK(f == std::vector<float>{2.5f, 2.5f, 2.5f});
+  Ints i(3);
+  arange<std::int64_t>(i.data(), 3, 5, -2);
+  CHECK(i == Ints{5, 3, 1});
+  arange<std::int64_t>(i.data(), 3, INT64_MAX, 1);
+  CHECK(i[1] == INT64_MIN);
+  Doubles d(5);
+  arange(d.data(), 5, 1.0, 0.25);
+  CHECK(d == Doubles{1, 1.25, 1.5, 1.75, 2});
+  linspace(d.data(), 5, -1, 0.1);
+  CHECK(d.front() == -1);
+  CHECK(d.back() == 0.1);
+  CHECK(distance(d, Doubles{-1, -0.725, -0.45, -0.175, 0.1}) < 1e-15);
+  linspace(d.data(), 1, 3, 4);
+  CHECK(d[0] == 3);
+}
+
+TEST_CASE("moves give the same bits on any number of threads") {
+  const Shape shape{61, 37, 53};
+  const auto x = numbers<float>(shape.numel(), 1);
+  const std::vector<int> dims = {2, 0, 1};
+  CHECK(same_on_any_threads([&] {
+    std::vector<float> y(x.size());
+    permute(shape, dims, x.data(), y.data());
+    return y;
+  }));
+  CHECK(same_on_any_threads([&] {
+    std::vector<float> dx(61 * 41 * 53);
+    narrow_grad(x.data(), dx.data(), 61, 41, 53, 2, 37, false);
+    return dx;
+  }));
+}
