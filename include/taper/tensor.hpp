@@ -232,6 +232,12 @@ class Tensor {
   detail::TensorImpl* impl_ = nullptr;
 };
 
+/// A tensor under a name, as state dicts and files hold it.
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
 template <class Hook>
 void Tensor::register_hook(Hook hook) const {
   struct Held final : GradientHook {

@@ -1,0 +1,38 @@
+#include "taper/nn/registry.hpp"
+
+#include "base/fail.hpp"
+#include "catalogue.hpp"
+
+namespace taper::nn {
+
+namespace {
+
+// One line for each file of layers. Explicit, because self-registration is dropped from a static library.
+std::vector<LayerType> all_layers() {
+  std::vector<LayerType> types;
+  for (const auto& family : {pool_layers()}) types.insert(types.end(), family.begin(), family.end());
+  return types;
+}
+
+std::vector<LayerType>& registry() {
+  static std::vector<LayerType> types = all_layers();
+  return types;
+}
+
+}  // namespace
+
+const std::vector<LayerType>& layer_types() { return registry(); }
+
+const LayerType* find_layer_type(const std::string& name) {
+  for (const LayerType& type : registry())
+    if (type.name == name) return &type;
+  return nullptr;
+}
+
+void register_layer(LayerType type) {
+  if (find_layer_type(type.name))
+    fail(ErrorKind::config, "register_layer: the name is taken: expected a new one, got ", type.name);
+  registry().push_back(std::move(type));
+}
+
+}  // namespace taper::nn

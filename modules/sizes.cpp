@@ -1,0 +1,126 @@
+#include "taper/nn/sizes.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/fail.hpp"
+
+namespace taper::nn {
+
+namespace {
+
+[[noreturn]] void fail_arity(int expected, std::size_t got) {
+  fail(ErrorKind::config, "sizes: one number for each spatial dimension: expected 1 or ", expected, ", got ", got);
+}
+
+/// Fills `n` entries from one element or from a list of `n`, each by `set_one`.
+template <class SetOne>
+std::string fill(const Value& from, int n, bool nullable, const SetOne& set_one) {
+  const auto* list = from.get<Value::List>();
+  if (!list) {
+    std::string problem;
+    for (int i = 0; i < n && problem.empty(); ++i) problem = set_one(i, from);
+    if (problem.empty() || n == 1) return problem;
+    return cat("expected an integer or a list of ", n, ", got ", problem.substr(problem.rfind(", got ") + 6));
+  }
+  if (list->size() != std::size_t(n))
+    return cat("expected a list of ", n, nullable ? " integers or nulls" : " integers", ", got ", list->size(), " in ",
+               to_json(from));
+  std::string problem;
+  for (int i = 0; i < n && problem.empty(); ++i) problem = set_one(i, (*list)[std::size_t(i)]);
+  return problem;
+}
+
+template <class Array>
+Value one_or_list(const Array& values) {
+  if (std::all_of(values.begin(), values.end(), [&](const auto& v) { return v == values[0]; }))
+    return taper::to_value(values[0]);
+  Value::List list;
+  for (const auto& v : values) list.push_back(taper::to_value(v));
+  Value out;
+  out.data = std::move(list);
+  return out;
+}
+
+}  // namespace
+
+template <int N>
+Sizes<N>::Sizes(std::initializer_list<std::int64_t> list) {
+  if (list.size() != 1 && list.size() != std::size_t(N)) fail_arity(N, list.size());
+  values.fill(*list.begin());
+  std::copy(list.begin(), list.end(), values.begin());
+}
+
+template <int N>
+OptionalSizes<N>::OptionalSizes(std::initializer_list<std::optional<std::int64_t>> list) {
+  if (list.size() != 1 && list.size() != std::size_t(N)) fail_arity(N, list.size());
+  values.fill(*list.begin());
+  std::copy(list.begin(), list.end(), values.begin());
+}
+
+template <int N>
+ConvPadding<N>::ConvPadding(const char* word) {
+  if (std::strcmp(word, "same") != 0 && std::strcmp(word, "valid") != 0)
+    fail(ErrorKind::config, "padding: unknown word: expected numbers, \"same\" or \"valid\", got \"", word, '"');
+  kind = word[0] == 's' ? same : valid;
+}
+
+template <int N>
+Value to_value(const Sizes<N>& value) {
+  return one_or_list(value.values);
+}
+template <int N>
+Value to_value(const OptionalSizes<N>& value) {
+  return one_or_list(value.values);
+}
+template <int N>
+Value to_value(const ConvPadding<N>& value) {
+  if (value.kind == ConvPadding<N>::numbers) return to_value(value.amounts);
+  return {std::string(value.kind == ConvPadding<N>::same ? "same" : "valid")};
+}
+
+template <int N>
+std::string from_value(const Value& from, Sizes<N>& to) {
+  Sizes<N> sizes;
+  std::string problem =
+      fill(from, N, false, [&](int i, const Value& v) { return taper::from_value(v, sizes.values[std::size_t(i)]); });
+  if (problem.empty()) to = sizes;
+  return problem;
+}
+template <int N>
+std::string from_value(const Value& from, OptionalSizes<N>& to) {
+  OptionalSizes<N> sizes;
+  std::string problem =
+      fill(from, N, true, [&](int i, const Value& v) { return taper::from_value(v, sizes.values[std::size_t(i)]); });
+  if (problem.empty()) to = sizes;
+  return problem;
+}
+template <int N>
+std::string from_value(const Value& from, ConvPadding<N>& to) {
+  if (const auto* word = from.get<std::string>()) {
+    if (*word != "same" && *word != "valid") return cat("expected numbers, \"same\" or \"valid\", got ", to_json(from));
+    to = ConvPadding<N>(word->c_str());
+    return "";
+  }
+  ConvPadding<N> padding;
+  std::string problem = from_value(from, padding.amounts);
+  if (problem.empty()) to = padding;
+  return problem;
+}
+
+#define TAPER_INSTANTIATE_SIZES(N)                                  \
+  template struct Sizes<N>;                                         \
+  template struct OptionalSizes<N>;                                 \
+  template struct ConvPadding<N>;                                   \
+  template Value to_value(const Sizes<N>&);                         \
+  template Value to_value(const OptionalSizes<N>&);                 \
+  template Value to_value(const ConvPadding<N>&);                   \
+  template std::string from_value(const Value&, Sizes<N>&);         \
+  template std::string from_value(const Value&, OptionalSizes<N>&); \
+  template std::string from_value(const Value&, ConvPadding<N>&)
+TAPER_INSTANTIATE_SIZES(1);
+TAPER_INSTANTIATE_SIZES(2);
+TAPER_INSTANTIATE_SIZES(3);
+#undef TAPER_INSTANTIATE_SIZES
+
+}  // namespace taper::nn
