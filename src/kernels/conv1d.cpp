@@ -27,67 +27,75 @@ inline void for_runs(std::int64_t j, std::int64_t n, std::int64_t length, const 
   }
 }
 
-/// The positions l in [0, positions) for which `l * stride + shift` lies in [0, length).
-struct Window {
-  std::int64_t first, last;
-};
-
 /// n / d for n >= 0, rounded up.
 inline std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return n / d + (n % d != 0); }
 
-inline Window window(std::int64_t positions, std::int64_t length, std::int64_t stride, std::int64_t shift) {
-  std::int64_t first = shift >= 0 ? 0 : -shift, last = length - shift;
-  if (stride > 1) {
-    first = ceil_div(first, stride);
-    last = last > 0 ? ceil_div(last, stride) : 0;
-  }
-  first = std::min(first, positions);
-  return {first, std::clamp(last, first, positions)};
-}
-
-/// A signal of `channels` rows of `length` a sample, read at `l * stride + shift` or at `(l + shift) / stride`.
-template <class T>
-struct Signal {
-  const T* data;  ///< the first channel of the group in sample 0
-  std::int64_t sample_stride, length;
+/// What one tap contributes to one run: y[at, at + size) is zero but for y[at + skip + i * to_step] = x[from + i *
+/// from_step], i < count.
+struct Piece {
+  std::int64_t at, size, skip, count, from;
 };
 
-/// y[j] = x[l * stride + shift], 0 outside of x, for the positions j = (sample, l) of a block.
-template <class T>
-inline void gather(const Signal<T>& x, std::int64_t channel, std::int64_t stride, std::int64_t shift,
-                   std::int64_t positions, std::int64_t j, std::int64_t n, T* y) {
-  const Window inside = window(positions, x.length, stride, shift);
-  const T* row = x.data + channel * x.length;
-  for_runs(j, n, positions, [&](const Run& run) {
-    const std::int64_t first = std::clamp(inside.first, run.first, run.last);
-    const std::int64_t last = std::clamp(inside.last, first, run.last);
-    const T* from = row + run.sample * x.sample_stride;
-    T* to = y + run.at;
-    zero_run(first - run.first, to);
-    if (stride == 1) {
-      if (first < last) copy_run(from + (first + shift), last - first, to + (first - run.first));
-    } else {
-      for (std::int64_t l = first; l < last; ++l) to[l - run.first] = from[l * stride + shift];
-    }
-    zero_run(run.last - last, to + (last - run.first));
-  });
-}
+/// How positions of a block find their element of a signal of `length` elements a row: by `l * stride + shift`, or
+/// `backward`, by the l' for which l' * stride = l + shift. Tap t has the shift `shift + t * shift_step`.
+struct Access {
+  std::int64_t positions, length, stride, shift, shift_step;
+  bool backward;
 
-/// y[j] = x[l'] where l' * stride = l + shift, 0 where there is no such l' in x: what `gather` reads, backwards.
+  Piece piece(const Run& run, std::int64_t tap) const {
+    const std::int64_t offset = shift + tap * shift_step, size = run.last - run.first;
+    if (backward && stride > 1) {
+      const std::int64_t low = run.first + offset, high = run.last + offset;
+      const std::int64_t first = low > 0 ? ceil_div(low, stride) : 0;
+      const std::int64_t last = high > 0 ? std::min(length, ceil_div(high, stride)) : 0;
+      if (first >= last) return {run.at, size, 0, 0, 0};
+      return {run.at, size, first * stride - low, last - first, first};
+    }
+    std::int64_t first = offset >= 0 ? 0 : -offset, last = length - offset;
+    if (stride > 1) {
+      first = ceil_div(first, stride);
+      last = last > 0 ? ceil_div(last, stride) : 0;
+    }
+    first = std::max(first, run.first);
+    last = std::min(last, run.last);
+    if (first >= last) return {run.at, size, 0, 0, 0};
+    return {run.at, size, first - run.first, last - first, first * stride + offset};
+  }
+};
+
+/// Packs the rows (channel, tap) = [k, k + n) of a block: row r holds what the tap finds at the positions
+/// [j, j + columns) of all samples. `x` is the first channel of the group in sample 0.
 template <class T>
-inline void gather_back(const Signal<T>& x, std::int64_t channel, std::int64_t stride, std::int64_t shift,
-                        std::int64_t positions, std::int64_t j, std::int64_t n, T* y) {
-  if (stride == 1) return gather(x, channel, 1, shift, positions, j, n, y);
-  const T* row = x.data + channel * x.length;
-  for_runs(j, n, positions, [&](const Run& run) {
-    const T* from = row + run.sample * x.sample_stride;
-    T* to = y + run.at;
-    zero_run(run.last - run.first, to);
-    const std::int64_t low = run.first + shift, high = run.last + shift;
-    const std::int64_t first = low > 0 ? ceil_div(low, stride) : 0;
-    const std::int64_t last = high > 0 ? std::min(x.length, ceil_div(high, stride)) : 0;
-    for (std::int64_t l = first; l < last; ++l) to[l * stride - low] = from[l];
-  });
+void pack_taps(const Access& access, const T* x, std::int64_t sample_stride, std::int64_t kernel, std::int64_t k,
+               std::int64_t n, std::int64_t j, std::int64_t columns, T* packed, std::int64_t row) {
+  const bool copies = access.stride == 1;
+  const std::int64_t from_step = access.backward ? 1 : access.stride, to_step = access.backward ? access.stride : 1;
+  Piece pieces[std::max(kBlockColumns, kBlockDepth<T>)];
+  // The pieces of a tap are the same for all channels.
+  for (std::int64_t r = 0; r < std::min(kernel, n); ++r) {
+    const std::int64_t tap = (k + r) % kernel;
+    std::int64_t count = 0;
+    for_runs(j, columns, access.positions, [&](const Run& run) {
+      pieces[count] = access.piece(run, tap);
+      pieces[count++].from += run.sample * sample_stride;
+    });
+    for (std::int64_t q = r; q < n; q += kernel) {
+      const T* from = x + (k + q) / kernel * access.length;
+      T* to = packed + q * row;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const Piece& piece = pieces[i];
+        T* y = to + piece.at;
+        if (copies) {
+          zero_run(piece.skip, y);
+          copy_run(from + piece.from, piece.count, y + piece.skip);
+          zero_run(piece.size - piece.skip - piece.count, y + piece.skip + piece.count);
+        } else {
+          zero_run(piece.size, y);
+          for (std::int64_t l = 0; l < piece.count; ++l) y[piece.skip + l * to_step] = from[piece.from + l * from_step];
+        }
+      }
+    }
+  }
 }
 
 struct Group {
@@ -109,20 +117,41 @@ void for_blocks(const Conv1dParams& p, std::int64_t rows, std::int64_t columns, 
   });
 }
 
-/// y[sample, channel, l] = (add ? y : 0) + b[channel] + result[channel, (sample, l)] for a block of results.
+/// y[l] = x[l] + b for l < n; made for short runs.
+template <class T>
+inline void add_bias_run(const T* x, std::int64_t n, T b, T* y) {
+  constexpr std::int64_t step = 16 / static_cast<std::int64_t>(sizeof(T));
+  const auto part = [&](std::int64_t l) {
+    for (std::int64_t i = 0; i < step; ++i) y[l + i] = x[l + i] + b;
+  };
+  if (n < step) {
+    for (std::int64_t l = 0; l < n; ++l) y[l] = x[l] + b;
+    return;
+  }
+  for (std::int64_t l = 0; l < n - step; l += step) part(l);
+  part(n - step);
+}
+
+/// y[sample, channel, l] = b[channel] + result[channel, (sample, l)] for a block of results; `b` may be null.
 template <class T>
 void scatter(const T* result, std::int64_t channels, std::int64_t j, std::int64_t n, std::int64_t positions, const T* b,
-             bool add, T* y, std::int64_t sample_stride) {
+             T* y, std::int64_t sample_stride) {
   for_runs(j, n, positions, [&](const Run& run) {
-    const std::int64_t count = run.last - run.first;
+    for (std::int64_t c = 0; c < channels; ++c)
+      add_bias_run(result + c * kBlockColumns + run.at, run.last - run.first, b != nullptr ? b[c] : T(0),
+                   y + run.sample * sample_stride + c * positions + run.first);
+  });
+}
+
+/// y[sample, channel, l] += result[channel, (sample, l)] for a block of results.
+template <class T>
+void scatter_add(const T* result, std::int64_t channels, std::int64_t j, std::int64_t n, std::int64_t positions, T* y,
+                 std::int64_t sample_stride) {
+  for_runs(j, n, positions, [&](const Run& run) {
     for (std::int64_t c = 0; c < channels; ++c) {
       const T* from = result + c * kBlockColumns + run.at;
       T* to = y + run.sample * sample_stride + c * positions + run.first;
-      const T bias = b != nullptr ? b[c] : T(0);
-      if (add)
-        for (std::int64_t l = 0; l < count; ++l) to[l] += from[l];
-      else
-        for (std::int64_t l = 0; l < count; ++l) to[l] = from[l] + bias;
+      for (std::int64_t l = 0; l < run.last - run.first; ++l) to[l] += from[l];
     }
   });
 }
@@ -139,17 +168,14 @@ void conv1d_forward(const Conv1dParams& p, const T* x, const T* w, const T* b, T
   if (p.batch <= 0 || p.out_channels <= 0 || p.out_length <= 0) return;
   const Group group(p);
   const std::int64_t depth = group.in * p.kernel;
+  const Access access{p.out_length, p.length, p.stride, -p.pad_left, p.dilation, false};
   // y[o, (n, l)] = b[o] + sum over (c, t) of w[o, (c, t)] x[n, c, l s + t d - pad]
   for_blocks(p, group.out, p.batch * p.out_length, depth, [&](auto g, auto i, auto rows, auto j, auto columns) {
     const Scratch<T>& s = scratch<T>();
-    const Signal<T> signal{x + g * group.in * p.length, p.in_channels * p.length, p.length};
     const std::int64_t o = g * group.out + i, row = packed_row<T>(columns);
     const auto operands = [&](std::int64_t k, std::int64_t n) {
-      std::int64_t c = k / p.kernel, t = k % p.kernel;
-      for (std::int64_t q = 0; q < n; ++q) {
-        gather(signal, c, p.stride, t * p.dilation - p.pad_left, p.out_length, j, columns, s.right + q * row);
-        if (++t == p.kernel) t = 0, ++c;
-      }
+      pack_taps(access, x + g * group.in * p.length, p.in_channels * p.length, p.kernel, k, n, j, columns, s.right,
+                row);
       fill_last_vector(columns, n, s.right, row);
       return Operands<T>{{w + o * depth + k, depth, 1}, {s.right, row}};
     };
@@ -157,7 +183,7 @@ void conv1d_forward(const Conv1dParams& p, const T* x, const T* w, const T* b, T
       sum_block<T>(rows, columns, depth, operands, s.result, kBlockColumns, false);
     else
       fill(rows * kBlockColumns, T(0), s.result);
-    scatter<T>(s.result, rows, j, columns, p.out_length, b != nullptr ? b + o : nullptr, false, y + o * p.out_length,
+    scatter<T>(s.result, rows, j, columns, p.out_length, b != nullptr ? b + o : nullptr, y + o * p.out_length,
                p.out_channels * p.out_length);
   });
 }
@@ -171,15 +197,16 @@ void conv1d_backward_input(const Conv1dParams& p, const T* dy, const T* w, T* dx
     if (!add) fill(p.batch * p.in_channels * p.length, T(0), dx);
     return;
   }
+  const Access access{p.length, p.out_length, p.stride, p.pad_left, -p.dilation, true};
   // dx[c, (n, q)] = sum over (o, t) of w[o, c, t] dy[n, o, l], l s = q + pad - t d
   for_blocks(p, group.in, p.batch * p.length, depth, [&](auto g, auto i, auto rows, auto j, auto columns) {
     const Scratch<T>& s = scratch<T>();
-    const Signal<T> signal{dy + g * group.out * p.out_length, p.out_channels * p.out_length, p.out_length};
     const std::int64_t row = packed_row<T>(columns), left_row = packed_row<T>(rows);
     const auto operands = [&](std::int64_t k, std::int64_t n) {
+      pack_taps(access, dy + g * group.out * p.out_length, p.out_channels * p.out_length, p.kernel, k, n, j, columns,
+                s.right, row);
       std::int64_t o = k / p.kernel, t = k % p.kernel;
       for (std::int64_t q = 0; q < n; ++q) {
-        gather_back(signal, o, p.stride, p.pad_left - t * p.dilation, p.length, j, columns, s.right + q * row);
         const T* from = w + (g * group.out + o) * w_row + i * p.kernel + t;
         for (std::int64_t c = 0; c < rows; ++c) s.left[q * left_row + c] = from[c * p.kernel];
         if (++t == p.kernel) t = 0, ++o;
@@ -188,8 +215,11 @@ void conv1d_backward_input(const Conv1dParams& p, const T* dy, const T* w, T* dx
       return Operands<T>{{s.left, 1, left_row}, {s.right, row}};
     };
     sum_block<T>(rows, columns, depth, operands, s.result, kBlockColumns, false);
-    scatter<T>(s.result, rows, j, columns, p.length, nullptr, add, dx + (g * group.in + i) * p.length,
-               p.in_channels * p.length);
+    T* to = dx + (g * group.in + i) * p.length;
+    if (add)
+      scatter_add(s.result, rows, j, columns, p.length, to, p.in_channels * p.length);
+    else
+      scatter<T>(s.result, rows, j, columns, p.length, nullptr, to, p.in_channels * p.length);
   });
 }
 
@@ -202,16 +232,15 @@ void conv1d_backward_weight(const Conv1dParams& p, const T* dy, const T* x, T* d
     if (!add) fill(p.out_channels * taps, T(0), dw);
     return;
   }
+  const Access access{p.out_length, p.length, p.stride, -p.pad_left, p.dilation, false};
   // dw[o, (c, t)] = sum over (n, l) of x[n, c, l s + t d - pad] dy[n, o, l], transposed: o runs along the vectors
   for_blocks(p, taps, group.out, depth, [&](auto g, auto i, auto rows, auto j, auto columns) {
     const Scratch<T>& s = scratch<T>();
-    const Signal<T> signal{x + g * group.in * p.length, p.in_channels * p.length, p.length};
     const std::int64_t o = g * group.out + j, row = packed_row<T>(columns);
     const auto operands = [&](std::int64_t k, std::int64_t n) {
       const std::int64_t left_row = packed_row<T>(n);
-      for (std::int64_t r = 0; r < rows; ++r)
-        gather(signal, (i + r) / p.kernel, p.stride, (i + r) % p.kernel * p.dilation - p.pad_left, p.out_length, k, n,
-               s.left + r * left_row);
+      pack_taps(access, x + g * group.in * p.length, p.in_channels * p.length, p.kernel, i, rows, k, n, s.left,
+                left_row);
       for_runs(k, n, p.out_length, [&](const Run& run) {
         const T* from = dy + (run.sample * p.out_channels + o) * p.out_length + run.first;
         pack_transposed(from, p.out_length, columns, run.last - run.first, s.right + run.at * row, row);
@@ -231,16 +260,23 @@ template <class T>
 void conv1d_backward_bias(const Conv1dParams& p, const T* dy, T* db, bool add) {
   parallel_for(p.out_channels, parallel_work(p.batch, p.out_length), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t o = first; o < last; ++o) {
-      double sum[4] = {};
-      // db[o] = sum over n and l of dy[n, o, l], in four interleaved sums
+      double sum[8] = {};
+      // db[o] = sum over n and l of dy[n, o, l], in eight sums that do not wait for each other
       for (std::int64_t n = 0; n < p.batch; ++n) {
         const T* from = dy + (n * p.out_channels + o) * p.out_length;
         std::int64_t l = 0;
-        for (; l + 4 <= p.out_length; l += 4)
+        for (; l + 8 <= p.out_length; l += 8)
+          for (int i = 0; i < 8; ++i) sum[i] += static_cast<double>(from[l + i]);
+        if (l + 4 <= p.out_length) {
           for (int i = 0; i < 4; ++i) sum[i] += static_cast<double>(from[l + i]);
-        for (; l < p.out_length; ++l) sum[0] += static_cast<double>(from[l]);
+          l += 4;
+        }
+        // Constant indices keep the sums in registers.
+        if (l < p.out_length) sum[4] += static_cast<double>(from[l]);
+        if (l + 1 < p.out_length) sum[5] += static_cast<double>(from[l + 1]);
+        if (l + 2 < p.out_length) sum[6] += static_cast<double>(from[l + 2]);
       }
-      const double total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+      const double total = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
       db[o] = static_cast<T>(add ? static_cast<double>(db[o]) + total : total);
     }
   });

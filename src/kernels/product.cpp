@@ -70,7 +70,11 @@ inline Vector<double> multiply_add(Vector<double> a, Vector<double> b, Vector<do
 /// c[r, :] = sum over k of a[r, k] b[k, :] for R rows and W vectors, of which the last has `last` elements.
 template <class T, int R, int W>
 void multiply_tile(std::int64_t depth, Left<T> a, Right<T> b, T* c, std::int64_t ldc, int last, bool add) {
-  Vector<T> sum[R][W] = {};
+  Vector<T> sum[R][W];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < W; ++v) sum[r][v] = Vector<T>{};
   const T* x = a.data;
   const T* w = b.data;
   for (std::int64_t k = 0; k < depth; ++k, x += a.column, w += b.row) {
@@ -92,7 +96,9 @@ void multiply_tile(std::int64_t depth, Left<T> a, Right<T> b, T* c, std::int64_t
       if (v < W - 1 || last == kLanes<T>) {
         store(add ? load(y) + sum[r][v] : sum[r][v], y);
       } else {
-        for (int i = 0; i < last; ++i) y[i] = add ? y[i] + sum[r][v][i] : sum[r][v][i];
+        T part[kLanes<T>];
+        store<T>(sum[r][v], part);
+        for (int i = 0; i < last; ++i) y[i] = add ? y[i] + part[i] : part[i];
       }
     }
 }
@@ -171,6 +177,26 @@ void multiply_dot_rows(std::int64_t columns, std::int64_t depth, const T* a, std
   for (; j < columns; ++j) multiply_dots<T, R, 1>(depth, a, lda, b + j * ldb, ldb, c + j * column, row, column, add);
 }
 
+/// to[k, j] = from[j, k] for a square of one 16-byte vector a side.
+inline void turn_square(const float* from, std::int64_t from_row, float* to, std::int64_t to_row) {
+  typedef float Quad __attribute__((vector_size(16)));
+  Quad x[4];
+  for (int j = 0; j < 4; ++j) std::memcpy(&x[j], from + j * from_row, 16);
+  const Quad low01 = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5);
+  const Quad low23 = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5);
+  const Quad high01 = __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7);
+  const Quad high23 = __builtin_shufflevector(x[2], x[3], 2, 6, 3, 7);
+  const Quad y[4] = {
+      __builtin_shufflevector(low01, low23, 0, 1, 4, 5), __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+      __builtin_shufflevector(high01, high23, 0, 1, 4, 5), __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
+  for (int k = 0; k < 4; ++k) std::memcpy(to + k * to_row, &y[k], 16);
+}
+
+inline void turn_square(const double* from, std::int64_t from_row, double* to, std::int64_t to_row) {
+  const double x[4] = {from[0], from[1], from[from_row], from[from_row + 1]};
+  to[0] = x[0], to[1] = x[2], to[to_row] = x[1], to[to_row + 1] = x[3];
+}
+
 template <class T>
 struct OwnedScratch : Scratch<T> {
   void* memory;
@@ -224,28 +250,21 @@ const Scratch<T>& scratch() noexcept {
 template <class T>
 void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed,
                      std::int64_t row) {
-  // Squares of one 16-byte vector a side: each cache line of x and of packed is used while it is near.
+  // packed[k, j] = x[j, k]
+  // Squares of one 16-byte vector a side; the last one of a row or column overlaps the one before.
   constexpr std::int64_t side = 16 / static_cast<std::int64_t>(sizeof(T));
-  std::int64_t j = 0;
-  for (; j + side <= columns; j += side) {
-    const T* from = x + j * ldx;
-    T* to = packed + j;
-    std::int64_t k = 0;
-    for (; k + side <= depth; k += side) {
-      // packed[k + r, j + i] = x[j + i, k + r]
-      T square[side][side];
-      for (int i = 0; i < side; ++i) std::memcpy(square[i], from + i * ldx + k, 16);
-      for (int r = 0; r < side; ++r) {
-        T turned[side];
-        for (int i = 0; i < side; ++i) turned[i] = square[i][r];
-        std::memcpy(to + (k + r) * row, turned, 16);
-      }
-    }
-    for (; k < depth; ++k)
-      for (int i = 0; i < side; ++i) to[k * row + i] = from[i * ldx + k];
+  if (columns < side || depth < side) {
+    for (std::int64_t j = 0; j < columns; ++j)
+      for (std::int64_t k = 0; k < depth; ++k) packed[k * row + j] = x[j * ldx + k];
+    return;
   }
-  for (; j < columns; ++j)
-    for (std::int64_t k = 0; k < depth; ++k) packed[k * row + j] = x[j * ldx + k];
+  for (std::int64_t j = 0; j < columns; j += side) {
+    const std::int64_t left = std::min(j, columns - side);
+    for (std::int64_t k = 0; k < depth; k += side) {
+      const std::int64_t top = std::min(k, depth - side);
+      turn_square(x + left * ldx + top, ldx, packed + top * row + left, row);
+    }
+  }
 }
 
 Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t batch) {
