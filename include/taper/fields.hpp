@@ -52,7 +52,7 @@ struct Field {
 
 /// What kind of value a field holds, for schemas and tables.
 struct FieldType {
-  enum Kind { boolean, integer, number, choice, sizes, padding, numbers } kind;
+  enum Kind { boolean, integer, number, text, choice, sizes, padding, numbers, texts } kind;
   bool nullable = false;
   int arity = 0;                              ///< sizes, padding: how many dimensions
   std::span<const char* const> choices = {};  ///< choice: the names
@@ -79,15 +79,21 @@ std::string check_rule(const Rule& rule, const Value& value);
 FieldType field_type(const bool*);
 FieldType field_type(const std::int64_t*);
 FieldType field_type(const double*);
+FieldType field_type(const std::string*);
 FieldType field_type(const std::vector<double>*);
+FieldType field_type(const std::vector<std::string>*);
 Value to_value(bool value);
 Value to_value(std::int64_t value);
 Value to_value(double value);
+Value to_value(const std::string& value);
 Value to_value(const std::vector<double>& value);
+Value to_value(const std::vector<std::string>& value);
 std::string from_value(const Value& from, bool& to);
 std::string from_value(const Value& from, std::int64_t& to);
 std::string from_value(const Value& from, double& to);
+std::string from_value(const Value& from, std::string& to);
 std::string from_value(const Value& from, std::vector<double>& to);
+std::string from_value(const Value& from, std::vector<std::string>& to);  ///< one string is a list of one
 
 /// A value that may be left out or null.
 template <class T>

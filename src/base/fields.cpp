@@ -78,18 +78,41 @@ std::string check_rule(const Rule& rule, const Value& value) {
 FieldType field_type(const bool*) { return {.kind = FieldType::boolean}; }
 FieldType field_type(const std::int64_t*) { return {.kind = FieldType::integer}; }
 FieldType field_type(const double*) { return {.kind = FieldType::number}; }
+FieldType field_type(const std::string*) { return {.kind = FieldType::text}; }
+FieldType field_type(const std::vector<std::string>*) { return {.kind = FieldType::texts}; }
 FieldType field_type(const std::vector<double>*) { return {.kind = FieldType::numbers}; }
 
 Value to_value(bool value) { return {value}; }
 Value to_value(std::int64_t value) { return {value}; }
 Value to_value(double value) { return {value}; }
-Value to_value(const std::vector<double>& value) {
+Value to_value(const std::string& value) { return {value}; }
+
+namespace {
+
+template <class T>
+Value list_value(const std::vector<T>& values) {
   Value::List list;
-  for (const double x : value) list.push_back(to_value(x));
+  for (const T& x : values) list.push_back(to_value(x));
   Value out;
   out.data = std::move(list);
   return out;
 }
+
+template <class T>
+std::string from_list(const Value::List& from, std::vector<T>& to) {
+  std::vector<T> items;
+  for (const Value& item : from) {
+    std::string problem = from_value(item, items.emplace_back());
+    if (!problem.empty()) return problem;
+  }
+  to = std::move(items);
+  return "";
+}
+
+}  // namespace
+
+Value to_value(const std::vector<double>& value) { return list_value(value); }
+Value to_value(const std::vector<std::string>& value) { return list_value(value); }
 
 std::string from_value(const Value& from, bool& to) {
   const auto* flag = from.get<bool>();
@@ -116,16 +139,25 @@ std::string from_value(const Value& from, double& to) {
   return "";
 }
 
+std::string from_value(const Value& from, std::string& to) {
+  const auto* text = from.get<std::string>();
+  if (!text) return expected("a string", from);
+  to = *text;
+  return "";
+}
+
 std::string from_value(const Value& from, std::vector<double>& to) {
   const auto* list = from.get<Value::List>();
-  if (!list) return expected("a list of numbers", from);
-  std::vector<double> numbers;
-  for (const Value& item : *list) {
-    std::string problem = from_value(item, numbers.emplace_back());
-    if (!problem.empty()) return problem;
+  return list ? from_list(*list, to) : expected("a list of numbers", from);
+}
+
+std::string from_value(const Value& from, std::vector<std::string>& to) {
+  if (const auto* text = from.get<std::string>()) {
+    to = {*text};
+    return "";
   }
-  to = std::move(numbers);
-  return "";
+  const auto* list = from.get<Value::List>();
+  return list ? from_list(*list, to) : expected("a string or a list of strings", from);
 }
 
 std::string choose(const Value& from, std::span<const char* const> names, std::size_t& index) {

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "taper/fields.hpp"
+#include "taper/tensor.hpp"
+
+/// Samples and their targets: from files, split, standardised, and in an order that depends on seed and epoch alone.
+namespace taper::data {
+
+enum class Format { automatic, npz, safetensors, csv };
+std::span<const char* const> names_of(Format);
+
+/// Where one set of samples comes from; the JSON object below `data.train` and its like.
+struct SourceOptions {
+  std::string path;
+  Format format = Format::automatic;        ///< by the file's first bytes and ending
+  std::vector<std::string> inputs = {"x"};  ///< the array's name; in a CSV the columns (none: all but the target)
+  std::string targets = "y";                ///< the array's name; in a CSV the column
+  std::string delimiter = "";               ///< CSV: sniffed when empty
+  std::optional<bool> header = {};          ///< CSV: sniffed when left out
+  std::optional<double> fill = {};          ///< CSV: stands for missing values, which are errors otherwise
+};
+void fields(SourceOptions& options, FieldVisitor& visitor);
+
+/// Inputs [N, ...] float32 and targets: [N] int64 classes, or float32 numbers of any shape [N, ...].
+struct Dataset {
+  Tensor inputs, targets;
+  std::vector<std::string> labels;  ///< names of the classes; empty when the source has none
+  std::string fingerprint;          ///< size and checksum of the file, for resuming and reports
+
+  std::int64_t size() const { return inputs.size(0); }
+  bool has_classes() const { return targets.dtype() == DType::int64; }
+  /// The samples `index` names, int64 [n].
+  Dataset subset(const Tensor& index) const;
+};
+
+/// Reads a source. `expect_classes` says whether targets are class indices (as for CrossEntropyLoss) or numbers.
+/// Errors: `ErrorKind::io`, `ErrorKind::format`, `ErrorKind::shape` (counts differ), `ErrorKind::config` (no such
+/// array).
+Dataset load_dataset(const SourceOptions& options, bool expect_classes);
+
+/// Takes a share of the samples away for validation: class by class when targets are classes, in an order that `seed`
+/// alone decides. Returns {rest, taken}. Errors: `ErrorKind::config` when either would be empty.
+std::pair<Dataset, Dataset> split_dataset(const Dataset& dataset, double share, std::uint64_t seed);
+
+enum class Normalize { none, standard, minmax };
+std::span<const char* const> names_of(Normalize);
+
+/// x' = (x - shift) / scale, one shift and scale for each channel (dimension 1 of the inputs).
+struct Normalization {
+  Tensor shift, scale;  ///< [C] float32; undefined: nothing is done
+
+  /// From training samples: mean and standard deviation, or minimum and extent; a constant channel has scale 1.
+  static Normalization fit(Normalize kind, const Tensor& inputs);
+  /// The same for samples [N, C, ...]. Errors: `ErrorKind::shape` when the channels differ.
+  Tensor apply(const Tensor& inputs) const;
+};
+
+/// The order in which epoch `epoch` visits `n` samples: a pure function of seed and epoch. int64 [n].
+Tensor epoch_order(std::int64_t n, std::uint64_t seed, std::int64_t epoch, bool shuffle = true);
+
+}  // namespace taper::data

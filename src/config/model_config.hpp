@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/json_values.hpp"
+#include "taper/nn/registry.hpp"
+
+namespace taper::config {
+
+/// One layer of a model as the config describes it, with everything left out filled in.
+struct LayerSpec {
+  const nn::LayerType* type = nullptr;  ///< null for a nested Sequential
+  std::string name;                     ///< state-dict prefix: the given name or the index
+  std::vector<std::string> inputs;      ///< names of the layers it reads; "input" is the model's own
+  std::shared_ptr<void> options;        ///< of the layer's options struct
+  std::vector<LayerSpec> layers;        ///< of a nested Sequential
+  std::string pointer;                  ///< where it stands in the config
+  Shape output;                         ///< with a placeholder batch extent of 1 in front
+
+  std::string type_name() const { return type ? type->name : "Sequential"; }
+};
+
+struct ModelSpec {
+  Shape input;                    ///< without the batch
+  std::vector<LayerSpec> layers;  ///< up to the first whose shape could not be worked out
+  bool complete = false;          ///< whether all layers are there and correct
+
+  Shape output() const;  ///< without the batch
+};
+
+/// Reads a "model" object: all layers, their options, and the shapes between them, before any memory is taken.
+/// Whatever is wrong goes to the reader's diagnostics.
+ModelSpec read_model(Reader& reader, const Json& model, const std::string& pointer);
+
+/// The module, initialised from the process's random numbers; parameters are named as PyTorch names them.
+/// `model` must be complete.
+std::shared_ptr<nn::Module> build_model(const ModelSpec& model);
+
+/// The "model" object with every option written out.
+Json to_json(const ModelSpec& model);
+
+}  // namespace taper::config
