@@ -2,35 +2,34 @@
 
 namespace taper {
 
-namespace {
-
-/// Length of the well-formed sequence at the start of `text`, 0 when there is none.
-std::size_t sequence_length(std::string_view text) {
+CodePoint decode_utf8(std::string_view text) {
+  if (text.empty()) return {};
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xC2 && lead < 0xE0   ? 2
-                             : lead >= 0xE0 && lead < 0xF0 ? 3
-                             : lead >= 0xF0 && lead < 0xF5 ? 4
-                                                           : 0;
-  if (length == 0 || text.size() < length) return 0;
+  if (lead < 0x80) return {lead, 1};
+  const std::size_t size = lead >= 0xC2 && lead < 0xE0   ? 2
+                           : lead >= 0xE0 && lead < 0xF0 ? 3
+                           : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                         : 0;
+  if (size == 0 || text.size() < size) return {};
   // The second byte alone decides about overlong forms, surrogates and the upper limit.
   const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-  if (byte(1) < low || byte(1) > high) return 0;
-  for (std::size_t i = 2; i < length; ++i)
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  return length;
+  if (byte(1) < low || byte(1) > high) return {};
+  std::uint32_t value = lead & (0x7Fu >> size);
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return {};
+    value = value << 6 | (byte(i) & 0x3Fu);
+  }
+  return {value, size};
 }
-
-}  // namespace
 
 std::size_t find_invalid_utf8(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
-    const std::size_t length = sequence_length(text.substr(at));
-    if (length == 0) return at;
-    at += length;
+    const std::size_t size = decode_utf8(text.substr(at)).size;
+    if (size == 0) return at;
+    at += size;
   }
   return std::string_view::npos;
 }
