@@ -179,6 +179,11 @@ constexpr std::int64_t kPiece = 16384;
 template <class Row>
 void for_each_row(const BroadcastPlan& p, std::int64_t cost, const Row& row) {
   if (p.numel == 0) return;
+  if (p.outer_rank == 0 && p.inner <= kPiece) {
+    const std::int64_t at[BroadcastPlan::kOperands] = {0, 0, 0};
+    row(0, at, p.inner);
+    return;
+  }
   const std::int64_t pieces = (p.inner + kPiece - 1) / kPiece;
   parallel_for(p.numel / p.inner * pieces, std::min(p.inner, kPiece) * cost,
                [&](std::int64_t first, std::int64_t last) {

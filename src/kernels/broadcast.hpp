@@ -22,8 +22,8 @@ struct BroadcastPlan {
   std::int64_t numel = 1, inner = 1;
   int inner_stride[kOperands] = {1, 1, 1};  ///< 0 or 1
   int outer_rank = 0;
-  std::int64_t extent[Shape::kMaxRank] = {};
-  std::int64_t stride[kOperands][Shape::kMaxRank] = {};
+  std::int64_t extent[Shape::kMaxRank];  ///< set up to outer_rank, as are the strides
+  std::int64_t stride[kOperands][Shape::kMaxRank];
 };
 
 /// The plan for operands that are broadcast to `out`; each must fit it.

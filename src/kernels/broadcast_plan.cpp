@@ -61,7 +61,7 @@ BroadcastPlan broadcast_plan(Extents out, std::initializer_list<Extents> operand
       continue;
     }
     extent[n] = out[d];
-    for (int k = 0; k < count; ++k) stride[k][n] = strides[k][d];
+    for (int k = 0; k < BroadcastPlan::kOperands; ++k) stride[k][n] = strides[k][d];
     ++n;
   }
   if (n == 0) return plan;
@@ -70,7 +70,7 @@ BroadcastPlan broadcast_plan(Extents out, std::initializer_list<Extents> operand
   for (int k = 0; k < count; ++k) plan.inner_stride[k] = static_cast<int>(stride[k][0]);
   for (int d = 1; d < n; ++d) {
     plan.extent[n - 1 - d] = extent[d];
-    for (int k = 0; k < count; ++k) plan.stride[k][n - 1 - d] = stride[k][d];
+    for (int k = 0; k < BroadcastPlan::kOperands; ++k) plan.stride[k][n - 1 - d] = stride[k][d];
   }
   return plan;
 }

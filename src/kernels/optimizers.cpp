@@ -8,55 +8,78 @@
 
 namespace taper::kernels {
 
+namespace {
+
+template <class T>
+T descent(T g, bool maximize) {
+  return maximize ? -g : g;
+}
+
+// The buffers of a step never overlap, which `ivdep` says: there are too many of them to be compared at run time.
+
+template <bool kMomentum, class T>
+void sgd_range(const SgdStep& s, T* p, const T* g, T* momentum, std::int64_t begin, std::int64_t end) {
+  const T decay = T(s.weight_decay), mu = T(s.momentum), fresh = T(1 - s.dampening), rate = T(-s.lr);
+  const bool decays = s.weight_decay != 0, first = s.first, nesterov = s.nesterov, maximize = s.maximize;
+  // d = g + decay p,  m = mu m + (1 - dampening) d,  p = p - lr (nesterov ? d + mu m : m)
+#pragma GCC ivdep
+  for (std::int64_t i = begin; i < end; ++i) {
+    T d = descent(g[i], maximize);
+    d = decays ? d + decay * p[i] : d;
+    if constexpr (kMomentum) {
+      const T m = first ? d : momentum[i] * mu + fresh * d;
+      momentum[i] = m;
+      d = nesterov ? d + mu * m : m;
+    }
+    p[i] = p[i] + rate * d;
+  }
+}
+
+template <bool kAmsgrad, class T>
+void adam_range(const AdamStep& s, T* p, const T* g, T* average, T* square, T* max_square, std::int64_t begin,
+                std::int64_t end) {
+  const double bias1 = 1 - std::pow(s.beta1, static_cast<double>(s.step));
+  const double bias2 = 1 - std::pow(s.beta2, static_cast<double>(s.step));
+  const T decay = T(s.decoupled ? 0 : s.weight_decay), keep = T(s.decoupled ? 1 - s.lr * s.weight_decay : 1);
+  const T weight1 = T(1 - s.beta1), beta1 = T(s.beta1), beta2 = T(s.beta2), weight2 = T(1 - s.beta2);
+  const T root2 = T(std::sqrt(bias2)), eps = T(s.eps), rate = T(-(s.lr / bias1));
+  const bool decays = decay != 0, near_old = 1 - s.beta1 < 0.5, maximize = s.maximize;
+  // m = m + (1 - beta1) (d - m),  v = beta2 v + (1 - beta2) d^2,  p = p - lr / bias1 m / (sqrt(v) / sqrt(bias2) + eps)
+#pragma GCC ivdep
+  for (std::int64_t i = begin; i < end; ++i) {
+    const T value = p[i] * keep;
+    T d = descent(g[i], maximize);
+    d = decays ? d + decay * value : d;
+    // PyTorch's lerp starts from the nearer end.
+    const T m = near_old ? average[i] + weight1 * (d - average[i]) : d - (d - average[i]) * beta1;
+    const T v = square[i] * beta2 + weight2 * d * d;
+    average[i] = m;
+    square[i] = v;
+    T largest = v;
+    if constexpr (kAmsgrad) {
+      // As torch.maximum: NaN wins.
+      largest = max_square[i] > v || max_square[i] != max_square[i] ? max_square[i] : v;
+      max_square[i] = largest;
+    }
+    p[i] = value + rate * m / (std::sqrt(largest) / root2 + eps);
+  }
+}
+
+}  // namespace
+
 template <class T>
 void sgd_step(const SgdStep& s, T* p, const T* g, T* momentum, std::int64_t n) {
-  const T sign = s.maximize ? T(-1) : T(1), decay = T(s.weight_decay), mu = T(s.momentum);
-  const T fresh = T(1 - s.dampening), rate = T(-s.lr);
-  const bool decays = s.weight_decay != 0, moves = s.momentum != 0, first = s.first, nesterov = s.nesterov;
-  // d = g + decay p,  m = mu m + (1 - dampening) d,  p = p - lr (nesterov ? d + mu m : m)
-  parallel_for(n, 4, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      T d = sign * g[i];
-      if (decays) d = d + decay * p[i];
-      if (moves) {
-        const T m = first ? d : momentum[i] * mu + fresh * d;
-        momentum[i] = m;
-        d = nesterov ? d + mu * m : m;
-      }
-      p[i] = p[i] + rate * d;
-    }
+  parallel_for(n, 4, [=](std::int64_t first, std::int64_t last) {
+    s.momentum == 0 ? sgd_range<false>(s, p, g, momentum, first, last)
+                    : sgd_range<true>(s, p, g, momentum, first, last);
   });
 }
 
 template <class T>
 void adam_step(const AdamStep& s, T* p, const T* g, T* average, T* square, T* max_square, std::int64_t n) {
-  const double bias1 = 1 - std::pow(s.beta1, static_cast<double>(s.step));
-  const double bias2 = 1 - std::pow(s.beta2, static_cast<double>(s.step));
-  const T sign = s.maximize ? T(-1) : T(1), decay = T(s.weight_decay), keep = T(1 - s.lr * s.weight_decay);
-  const T weight1 = T(1 - s.beta1), beta1 = T(s.beta1), beta2 = T(s.beta2), weight2 = T(1 - s.beta2);
-  const T root2 = T(std::sqrt(bias2)), eps = T(s.eps), rate = T(-(s.lr / bias1));
-  const bool shrinks = s.decoupled && s.weight_decay != 0, decays = !s.decoupled && s.weight_decay != 0;
-  const bool near_old = 1 - s.beta1 < 0.5;
-  // m = m + (1 - beta1) (d - m),  v = beta2 v + (1 - beta2) d^2,  p = p - lr / bias1 m / (sqrt(v) / sqrt(bias2) + eps)
-  parallel_for(n, 16, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      T d = sign * g[i], value = p[i];
-      if (shrinks) value = value * keep;
-      if (decays) d = d + decay * value;
-      // PyTorch's lerp starts from the nearer end.
-      const T m = near_old ? average[i] + weight1 * (d - average[i]) : d - (d - average[i]) * beta1;
-      const T v = square[i] * beta2 + weight2 * d * d;
-      average[i] = m;
-      square[i] = v;
-      T largest = v;
-      if (max_square != nullptr) {
-        // As torch.maximum: NaN wins.
-        largest = max_square[i] > v || std::isnan(max_square[i]) ? max_square[i] : v;
-        max_square[i] = largest;
-      }
-      const T denominator = std::sqrt(largest) / root2 + eps;
-      p[i] = value + rate * m / denominator;
-    }
+  parallel_for(n, 16, [=](std::int64_t first, std::int64_t last) {
+    max_square == nullptr ? adam_range<false>(s, p, g, average, square, max_square, first, last)
+                          : adam_range<true>(s, p, g, average, square, max_square, first, last);
   });
 }
 

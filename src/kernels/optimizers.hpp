@@ -5,7 +5,8 @@
 namespace taper::kernels {
 
 // One step of an optimiser over `n` parameters p with gradients g, in one pass, for float and double. The order of the
-// operations is that of PyTorch's single-tensor implementation. State buffers have the length of p.
+// operations is that of PyTorch's single-tensor implementation. State buffers have the length of p,
+// and no two buffers overlap.
 
 struct SgdStep {
   double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;

@@ -17,12 +17,12 @@ namespace taper::kernels {
 struct ReducePlan {
   static constexpr int kArrays = 3;
   struct Dim {
-    std::int64_t extent = 1;
-    std::int64_t stride[kArrays] = {0, 0, 0};  ///< in elements; 0 repeats
+    std::int64_t extent;
+    std::int64_t stride[kArrays];  ///< in elements; 0 repeats
   };
-  Dim kept[Shape::kMaxRank], reduced[Shape::kMaxRank];
+  Dim kept[Shape::kMaxRank], reduced[Shape::kMaxRank];  ///< set up to their ranks
   int kept_rank = 0, reduced_rank = 0;
-  Dim rows, columns;
+  Dim rows = {1, {0, 0, 0}}, columns = {1, {0, 0, 0}};
   std::int64_t outputs = 1;  ///< kept elements
   std::int64_t count = 1;    ///< elements reduced into one of them
 };
@@ -45,8 +45,9 @@ struct Offsets {
 inline Offsets offsets_of(const ReducePlan::Dim* dims, int rank, std::int64_t index) {
   Offsets at;
   for (int d = rank - 1; d >= 0; --d) {
-    const std::int64_t i = index % dims[d].extent;
-    index /= dims[d].extent;
+    // The outermost dimension is what is left: no division.
+    const std::int64_t quotient = d == 0 ? 0 : index / dims[d].extent, i = index - quotient * dims[d].extent;
+    index = quotient;
     for (int k = 0; k < ReducePlan::kArrays; ++k) at.at[k] += i * dims[d].stride[k];
   }
   return at;
@@ -62,7 +63,7 @@ void for_each_group(const ReducePlan& plan, std::int64_t cost, const Body& body)
       std::max<std::int64_t>(plan.count, 1) * std::min(plan.columns.extent, kReduceColumns) * cost;
   parallel_for(plan.outputs / plan.columns.extent * groups, work, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) {
-      const std::int64_t outer = unit / groups, column = unit % groups * kReduceColumns;
+      const std::int64_t outer = groups == 1 ? unit : unit / groups, column = (unit - outer * groups) * kReduceColumns;
       Offsets at = offsets_of(plan.kept, plan.kept_rank, outer);
       for (int k = 0; k < ReducePlan::kArrays; ++k) at.at[k] += column * plan.columns.stride[k];
       body(outer * plan.columns.extent + column, std::min(plan.columns.extent - column, kReduceColumns), at);
