@@ -34,7 +34,7 @@ struct TrainingConfig {
   Chosen<optim::OptimizerType> optimizer;
   Chosen<optim::SchedulerType> scheduler;  ///< type null: none
   train::TrainOptions train;
-  std::vector<std::string> metrics;
+  std::vector<train::Metric> metrics;
 
   /// Resolved JSON, two spaces an indent, which gives the same config when it is read.
   std::string to_json() const;

@@ -12,6 +12,12 @@ namespace taper::train {
 enum class Mode { automatic, min, max };
 std::span<const char* const> names_of(Mode);
 
+/// What is measured beside the loss. Precision, recall and F1 are means over the classes.
+enum class Metric { accuracy, precision, recall, f1, top5, mse, rmse, mae, r2 };
+std::span<const char* const> names_of(Metric);
+/// Whether it speaks of classes rather than of numbers.
+constexpr bool needs_classes(Metric metric) { return metric <= Metric::top5; }
+
 /// "train.early_stopping": ends a run that no longer improves.
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";  ///< a column of metrics.csv
