@@ -44,6 +44,21 @@ struct FixedAxis {
     if (first != last || (first != window.kernel && out > 2)) return std::nullopt;
     return first;
   }
+  /// Calls visit(a, b, count) for ranges [a, b) of windows in [o0, o1), in order, that count the same.
+  template <class Visit>
+  void for_counts(bool count_include_pad, std::int64_t o0, std::int64_t o1, const Visit& visit) const {
+    const Window1d& w = window;
+    std::int64_t o = o0;
+    if (!count_include_pad)
+      for (; o < o1 && o * w.stride < w.padding_left; ++o) visit(o, o + 1, at(o).counted(false));
+    const std::int64_t reach = in + w.padding_left + (count_include_pad ? w.padding_right : 0) - w.kernel;
+    const std::int64_t full = reach < 0 ? o : std::min(o1, reach / w.stride + 1);
+    if (o < full) {
+      visit(o, full, w.kernel);
+      o = full;
+    }
+    for (; o < o1; ++o) visit(o, o + 1, at(o).counted(count_include_pad));
+  }
 };
 
 /// Windows [floor(o * in / out), ceil((o + 1) * in / out)).
@@ -87,6 +102,11 @@ struct AdaptiveAxis {
   std::int64_t windows_within(std::int64_t span) const noexcept { return (span - 1) / (in / out + 1); }
   std::int64_t positions_within(std::int64_t n) const noexcept { return (n - 1) / (out / in + 1); }
   std::optional<std::int64_t> uniform_count(bool) const noexcept { return std::nullopt; }
+  template <class Visit>
+  void for_counts(bool, std::int64_t o0, std::int64_t o1, const Visit& visit) const {
+    Cursor at_o = cursor(o0);
+    for (std::int64_t o = o0; o < o1; ++o, at_o.next()) visit(o, o + 1, at_o.bounds().counted(false));
+  }
 };
 
 /// Follows which windows hold a position while the position moves to the right.
