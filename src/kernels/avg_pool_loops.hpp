@@ -46,12 +46,26 @@ void divide_row(const double* s, std::int64_t n, double divisor, T* y) {
 }
 
 /// y_o = sums_o / divisor of window o, for windows [o0, o1); `rows` is what the other axes count.
-template <class Axis, class T>
-void divide_windows(const Pool<Axis>& p, double rows, const double* sums, std::int64_t o0, std::int64_t o1, T* y) {
+template <class T>
+void divide_windows(const Pool<FixedAxis>& p, double rows, const double* sums, std::int64_t o0, std::int64_t o1, T* y) {
   if (p.divisor != 0) return divide_row(sums, o1 - o0, p.divisor, y);
   p.w.for_counts(p.count_include_pad, o0, o1, [&](std::int64_t a, std::int64_t b, std::int64_t count) {
-    divide_row(sums + (a - o0), b - a, rows * static_cast<double>(count), y + (a - o0));
+    const double divisor = rows * static_cast<double>(count);
+    if (b - a == 1)
+      y[a - o0] = static_cast<T>(sums[a - o0] / divisor);
+    else
+      divide_row(sums + (a - o0), b - a, divisor, y + (a - o0));
   });
+}
+
+template <class T>
+void divide_windows(const Pool<AdaptiveAxis>& p, double rows, const double* sums, std::int64_t o0, std::int64_t o1,
+                    T* y) {
+  auto cursor = p.w.cursor(o0);
+  for (std::int64_t o = o0; o < o1; ++o, cursor.next()) {
+    const WindowBounds b = cursor.bounds();
+    y[o - o0] = static_cast<T>(sums[o - o0] / (rows * static_cast<double>(b.last - b.first)));
+  }
 }
 
 /// The elements of a row at positions [first, last), those in front of and behind the input being zeros.
@@ -72,7 +86,8 @@ void sum_windows(const FixedAxis& axis, const RowPart<S>& row, std::int64_t o0, 
   std::int64_t o = o0;
   for (; o < o1 && o * w.stride - w.padding_left < row.first; ++o) border(o);
   const std::int64_t reach = row.last + w.padding_left - w.kernel;
-  const std::int64_t inside = reach < 0 ? o : std::min(o1, reach / w.stride + 1);
+  const bool all = (o1 - 1) * w.stride <= reach;
+  const std::int64_t inside = all ? o1 : reach < 0 ? o : reach / w.stride + 1;
   if (o < inside) {
     const std::int64_t at = o * w.stride - w.padding_left - row.first;
     sum_runs(row.x + at, w.kernel, w.stride, inside - o, sums + (o - o0), 1);
@@ -132,9 +147,10 @@ inline IndexRange columns_of(const AdaptiveAxis& axis, std::int64_t o0, std::int
   return {axis.at(o0).first, axis.at(o1 - 1).last};
 }
 
-/// One row of outputs of one plane: the windows with rows `bd` x `bh`.
+/// One row of outputs of one plane: the windows with rows `bd` x `bh`, `step` of which fit the buffers.
 template <class Axis, class T>
-void forward_row(const Pool<Axis>& p, const WindowBounds& bd, const WindowBounds& bh, const T* x, T* y) {
+void forward_row(const Pool<Axis>& p, std::int64_t step, const WindowBounds& bd, const WindowBounds& bh, const T* x,
+                 T* y) {
   const double rows =
       static_cast<double>(bd.counted(p.count_include_pad)) * static_cast<double>(bh.counted(p.count_include_pad));
   const IndexRange d{bd.first, bd.last}, h{bh.first, bh.last};
@@ -149,7 +165,6 @@ void forward_row(const Pool<Axis>& p, const WindowBounds& bd, const WindowBounds
     }
     return;
   }
-  const std::int64_t step = std::min(p.w.windows_within(kTile), kTile);
   if (step > 0) {
     double columns[kTile];
     for (std::int64_t o = 0; o < outputs; o += step) {
@@ -180,11 +195,12 @@ void forward_row(const Pool<Axis>& p, const WindowBounds& bd, const WindowBounds
 template <class Axis, class T>
 void forward(const Pool<Axis>& p, const T* x, T* y) {
   const std::int64_t rows = p.d.out * p.h.out;
+  const std::int64_t step = std::min(p.w.windows_within(kTile), kTile);
   const std::int64_t size = p.d.in * p.h.in * p.w.in;
   parallel_for(p.planes * rows, size / rows + p.w.out, [&](std::int64_t first, std::int64_t last) {
     std::int64_t plane = first / rows, d = first % rows / p.h.out, h = first % p.h.out;
     for (std::int64_t unit = first; unit < last; ++unit) {
-      forward_row(p, p.d.at(d), p.h.at(h), x + plane * size, y + unit * p.w.out);
+      forward_row(p, step, p.d.at(d), p.h.at(h), x + plane * size, y + unit * p.w.out);
       if (++h < p.h.out) continue;
       h = 0;
       if (++d < p.d.out) continue;
@@ -227,7 +243,17 @@ void spread(const S* g, std::int64_t n, double divisor, T* dx) {
 template <class S, class T>
 void gradient_row(const AdaptiveAxis& axis, const S* g, std::int64_t origin, double divisor, std::int64_t i0,
                   std::int64_t i1, bool, T* dx) {
-  gather_row(axis, g, origin, divisor, i0, i1, dx);
+  if (axis.in < axis.out || i0 != 0 || i1 != axis.in) return gather_row(axis, g, origin, divisor, i0, i1, dx);
+  // Neighbouring windows of a whole row share one position at most: dx_i = (g_{o-1} + g_o) / divisor
+  auto cursor = axis.cursor(0);
+  std::int64_t done = 0;
+  for (std::int64_t o = 0; o < axis.out; ++o, cursor.next()) {
+    const WindowBounds b = cursor.bounds();
+    if (b.first < done)
+      dx[b.first] = static_cast<T>((static_cast<double>(g[o - 1]) + static_cast<double>(g[o])) / divisor);
+    std::fill(dx + done, dx + b.last, static_cast<T>(static_cast<double>(g[o]) / divisor));
+    done = b.last;
+  }
 }
 
 template <class S, class T>
@@ -273,8 +299,9 @@ void sum_gradients(const Pool<Axis>& p, const T* dy, const IndexRange& d, const 
   };
   if (p.divisor != 0) return sum_columns(dy + o0, d, h, p.h.out, p.w.out, n, sum);
   const double rows = rows_of(d.first, h.first);
-  bool alike = true;
-  for (std::int64_t i = d.first; i < d.last; ++i)
+  const bool one = (d.last - d.first) * (h.last - h.first) == 1;
+  bool alike = true;  // whether all rows count the same
+  for (std::int64_t i = d.first; !one && i < d.last; ++i)
     for (std::int64_t j = h.first; j < h.last; ++j) alike &= rows_of(i, j) == rows;
   if (alike) {
     sum_columns(dy + o0, d, h, p.h.out, p.w.out, n, sum);
@@ -335,17 +362,16 @@ void store_rows(const T* value, std::int64_t n, std::int64_t rows, std::int64_t 
   }
 }
 
-/// `rows` input rows at `dx` that lie in the same windows `d` x `h`.
+/// `rows` input rows at `dx` that lie in the same windows `d` x `h`; `step` of their positions fit the buffers.
 template <class Axis, class T>
-void backward_rows(const Pool<Axis>& p, const T* dy, const IndexRange& d, const IndexRange& h, std::int64_t rows, T* dx,
-                   bool add) {
+void backward_rows(const Pool<Axis>& p, std::int64_t step, const T* dy, const IndexRange& d, const IndexRange& h,
+                   std::int64_t rows, T* dx, bool add) {
   const std::int64_t width = p.w.in;
   if (d.first >= d.last || h.first >= h.last) {
     if (!add) std::fill(dx, dx + rows * width, T(0));
     return;
   }
   T buffer[kTile];
-  const std::int64_t step = std::min(p.w.positions_within(kTile), kTile);
   if (step > 0) {
     for (std::int64_t i = 0; i < width; i += step) {
       const std::int64_t end = std::min(i + step, width);
@@ -368,6 +394,7 @@ void backward_rows(const Pool<Axis>& p, const T* dy, const IndexRange& d, const 
 template <class Axis, class T>
 void backward(const Pool<Axis>& p, const T* dy, T* dx, bool add) {
   const std::int64_t height = p.h.in, width = p.w.in;
+  const std::int64_t step = std::min(p.w.positions_within(kTile), kTile);
   const std::int64_t blocks = (height - 1) / kRowBlock + 1;
   const std::int64_t units = p.d.in * blocks;
   const std::int64_t outputs = p.d.out * p.h.out * p.w.out;
@@ -380,7 +407,7 @@ void backward(const Pool<Axis>& p, const T* dy, T* dx, bool add) {
       Sweep<Axis> sweep(p.h, h0);
       for (std::int64_t h = h0;;) {
         const std::int64_t end = std::min(sweep.end(), h1);
-        backward_rows(p, dy + plane * outputs, over_d, sweep.over(), end - h,
+        backward_rows(p, step, dy + plane * outputs, over_d, sweep.over(), end - h,
                       dx + ((plane * p.d.in + d) * height + h) * width, add);
         if (end >= h1) break;
         sweep.to(h = end);

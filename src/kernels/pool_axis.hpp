@@ -96,8 +96,14 @@ struct AdaptiveAxis {
                       static_cast<std::uint64_t>(first) * static_cast<std::uint64_t>(out);
     return {this, first, static_cast<std::int64_t>(rest), quotient, remainder};
   }
-  WindowBounds at(std::int64_t o) const noexcept { return adaptive_bounds(in, out, o); }
-  IndexRange over(std::int64_t i) const noexcept { return adaptive_windows_over(in, out, i); }
+  WindowBounds at(std::int64_t o) const noexcept {
+    if (out == 1) return {0, in, 0, in};
+    return adaptive_bounds(in, out, o);
+  }
+  IndexRange over(std::int64_t i) const noexcept {
+    if (in == 1) return {0, out};
+    return adaptive_windows_over(in, out, i);
+  }
 
   std::int64_t windows_within(std::int64_t span) const noexcept { return (span - 1) / (in / out + 1); }
   std::int64_t positions_within(std::int64_t n) const noexcept { return (n - 1) / (out / in + 1); }
