@@ -320,6 +320,8 @@ TEST_CASE("an output that holds the whole plane is the same as its mean, bit for
     CHECK(same_bits(run_forward(fixed({h, w}, {h, w}, {h, w}, {0, 0}, false, true, 0, planes), x), mean));
     CHECK(same_bits(run_forward(fixed({h, w}, {h, w}, {1, 3}, {0, 0}, false, false, 0, planes), x), mean));
     CHECK(same_bits(run_forward(adaptive({h, w}, {1, 1}, planes), x), mean));
+    CHECK(
+        same_bits(run_forward(fixed({h, w}, {h + 1, w + 1}, {h + 1, w + 1}, {0, 0}, true, true, 0, planes), x), mean));
     CHECK(same_bits(run_forward(fixed({h * w}, {h * w}, {h * w}, {0}, false, true, 0, planes), x), mean));
     CHECK(same_bits(run_forward(adaptive({h * w}, {1}, planes), x), mean));
     CHECK(same_bits(run_forward(fixed({1, h, w}, {1, h, w}, {1, 1, 1}, {0, 0, 0}, false, true, 0, planes), x), mean));
