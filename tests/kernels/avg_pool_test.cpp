@@ -312,11 +312,11 @@ TEST_CASE("an output that holds the whole plane is the same as its mean, bit for
        std::vector<std::pair<std::int64_t, std::int64_t>>{{7, 5}, {1, 10}, {13, 1}, {31, 37}, {3, 1511}}) {
     CAPTURE(h, w);
     const std::int64_t planes = 3;
-    std::vector<float> x;
-    for (std::int64_t i = 0; i < planes * h * w; ++i) x.push_back(float(draw.value() / 3));
-    std::vector<float> mean;
+    Values x;
+    for (std::int64_t i = 0; i < planes * h * w; ++i) x.push_back(draw.value() / 3);
+    Values mean;
     for (std::int64_t plane = 0; plane < planes; ++plane)
-      mean.push_back(float(kernels::sum_row(x.data() + plane * h * w, h * w) / double(h * w)));
+      mean.push_back(kernels::sum_row(x.data() + plane * h * w, h * w) / double(h * w));
     CHECK(same_bits(run_forward(fixed({h, w}, {h, w}, {h, w}, {0, 0}, false, true, 0, planes), x), mean));
     CHECK(same_bits(run_forward(fixed({h, w}, {h, w}, {1, 3}, {0, 0}, false, false, 0, planes), x), mean));
     CHECK(same_bits(run_forward(adaptive({h, w}, {1, 1}, planes), x), mean));
