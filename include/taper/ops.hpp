@@ -110,10 +110,10 @@ Tensor sum(const Tensor& x, const Dims& dims, bool keepdim = false);
 /// Gives exactly what average pooling over the same elements gives.
 Tensor mean(const Tensor& x);
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim = false);
-/// `correction` 1 is the unbiased estimate.
-Tensor var(const Tensor& x, double correction = 1);
+/// `correction` 1 is the unbiased estimate. An empty list of dimensions stands for all, here and below.
+Tensor var(const Tensor& x);
 Tensor var(const Tensor& x, const Dims& dims, bool keepdim = false, double correction = 1);
-Tensor std(const Tensor& x, double correction = 1);
+Tensor std(const Tensor& x);
 Tensor std(const Tensor& x, const Dims& dims, bool keepdim = false, double correction = 1);
 Tensor max(const Tensor& x);
 Tensor min(const Tensor& x);

@@ -34,6 +34,7 @@ void append(std::string& out, T value) {
 
 /// Joins text, numbers, shapes and dtypes into one string; numbers take their shortest exact form.
 template <class... Parts>
+requires requires(std::string& out, const Parts&... parts) { (detail::append(out, parts), ...); }
 std::string cat(const Parts&... parts) {
   std::string out;
   (detail::append(out, parts), ...);

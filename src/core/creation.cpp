@@ -1,12 +1,15 @@
 #include "taper/creation.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/checked.hpp"
 #include "base/fail.hpp"
 #include "core/dispatch.hpp"
 #include "core/node.hpp"
+#include "kernels/movement.hpp"
+#include "kernels/parallel.hpp"
 
 namespace taper {
 
@@ -107,5 +110,87 @@ Tensor tensor(std::initializer_list<NestedList> values) { return from_list(value
 Tensor tensor(std::initializer_list<NestedList> values, DType dtype) { return from_list(values, dtype); }
 Tensor tensor(double value) { return scalar(value, DType::float32); }
 Tensor scalar(double value, DType dtype) { return full(Shape(), value, dtype); }
+
+// --- ranges ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// How many numbers start, start + step, ... lie before `end`, in whole numbers.
+std::int64_t count_whole(std::int64_t start, std::int64_t end, std::int64_t step) {
+  const std::uint64_t distance =
+      step > 0 ? std::uint64_t(end) - std::uint64_t(start) : std::uint64_t(start) - std::uint64_t(end);
+  const std::uint64_t stride = step > 0 ? std::uint64_t(step) : 0 - std::uint64_t(step);
+  const std::uint64_t count = distance / stride + (distance % stride != 0);
+  if (count > std::uint64_t(INT64_MAX))
+    fail(ErrorKind::shape, "arange: number of elements overflows 64 bits: expected below 2^63, got ", count);
+  return std::int64_t(count);
+}
+
+std::int64_t count_real(double start, double end, double step) {
+  const auto count = checked::to_int64(std::ceil((end - start) / step));
+  if (!count)
+    fail(ErrorKind::shape, "arange: number of elements overflows 64 bits: expected finite numbers, got start ", start,
+         ", end ", end, ", step ", step);
+  return *count;
+}
+
+void check_direction(Scalar start, Scalar end, Scalar step) {
+  if (step.value > 0 ? start.value > end.value : step.value < 0 ? start.value < end.value : true)
+    fail(ErrorKind::config, "arange: the step does not lead from start to end: expected ",
+         start.value > end.value ? "a negative" : "a positive", " step, got ", step.value);
+}
+
+}  // namespace
+
+Tensor arange(Scalar start, Scalar end, Scalar step, DType dtype) {
+  check_direction(start, end, step);
+  return visit_dtype(dtype, [&]<class T>(Type<T>) {
+    const auto first = to_element<kernels::RangeNumber<T>>("arange", start);
+    const auto by = to_element<kernels::RangeNumber<T>>("arange", step);
+    std::int64_t n;
+    if constexpr (std::is_integral_v<T>)
+      n = count_whole(first, to_element<T>("arange", end), by);
+    else
+      n = count_real(first, end.value, by);
+    const Tensor out = empty({n}, dtype);
+    kernels::arange(out.data<T>(), n, first, by);
+    return out;
+  });
+}
+
+Tensor arange(Scalar start, Scalar end, Scalar step) {
+  const bool whole = start.is_integer && end.is_integer && step.is_integer;
+  return arange(start, end, step, whole ? DType::int64 : DType::float32);
+}
+Tensor arange(Scalar end) { return arange(0, end); }
+
+Tensor linspace(double start, double end, std::int64_t steps, DType dtype) {
+  if (!is_floating(dtype))
+    fail(ErrorKind::type, "linspace: element type not supported: expected float32 or float64, got ", dtype);
+  if (steps < 0) fail(ErrorKind::config, "linspace: the number of steps is negative: expected >= 0, got ", steps);
+  const Tensor out = empty({steps}, dtype);
+  if (dtype == DType::float32)
+    kernels::linspace(out.data<float>(), steps, start, end);
+  else
+    kernels::linspace(out.data<double>(), steps, start, end);
+  return out;
+}
+
+Tensor eye(std::int64_t n, std::int64_t m, DType dtype) {
+  const Tensor out = zeros({n, m == -1 ? n : m}, dtype);
+  visit_dtype(dtype, [&]<class T>(Type<T>) {
+    T* y = out.data<T>();
+    for (std::int64_t i = 0; i < std::min(n, out.size(1)); ++i) y[i * out.size(1) + i] = T(1);
+  });
+  return out;
+}
+
+// --- threads --------------------------------------------------------------------------------------------------------
+
+void set_num_threads(int n) {
+  if (n < 1) fail(ErrorKind::config, "set_num_threads: the number of threads must be positive: expected >= 1, got ", n);
+  kernels::set_max_threads(n);
+}
+int get_num_threads() { return kernels::max_threads(); }
 
 }  // namespace taper

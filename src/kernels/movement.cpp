@@ -143,14 +143,14 @@ void fill(T* y, std::int64_t n, T value) {
 }
 
 template <class T>
-void arange(T* y, std::int64_t n, T start, T step) {
+void arange(T* y, std::int64_t n, RangeNumber<T> start, RangeNumber<T> step) {
   // y_i = start + i step
   parallel_for(n, 1, [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
       if constexpr (std::is_integral_v<T>)
         y[i] = T(std::uint64_t(start) + std::uint64_t(i) * std::uint64_t(step));
       else
-        y[i] = T(static_cast<double>(start) + static_cast<double>(i) * static_cast<double>(step));
+        y[i] = T(start + static_cast<double>(i) * step);
     }
   });
 }
@@ -171,7 +171,7 @@ void linspace(T* y, std::int64_t n, double start, double end) {
   template void narrow<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t); \
   template void place<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t);  \
   template void fill<T>(T*, std::int64_t, T);                                                                  \
-  template void arange<T>(T*, std::int64_t, T, T)
+  template void arange<T>(T*, std::int64_t, RangeNumber<T>, RangeNumber<T>)
 #define TAPER_INSTANTIATE_FLOATING(T)                                                                              \
   template void narrow_add<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t); \
   template void narrow_grad<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, \

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "taper/shape.hpp"
 
@@ -35,9 +36,11 @@ void narrow_add(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64
 /// y[i] = value
 template <class T>
 void fill(T* y, std::int64_t n, T value);
-/// y[i] = start + i step; for int64 exact and wrapping.
+/// y[i] = start + i step, computed in double; for int64 in integers, wrapping.
 template <class T>
-void arange(T* y, std::int64_t n, T start, T step);
+using RangeNumber = std::conditional_t<std::is_integral_v<T>, T, double>;
+template <class T>
+void arange(T* y, std::int64_t n, RangeNumber<T> start, RangeNumber<T> step);
 /// `n` numbers from `start` to `end`, both exact, computed from the nearer end.
 template <class T>
 void linspace(T* y, std::int64_t n, double start, double end);

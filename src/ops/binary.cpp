@@ -2,6 +2,7 @@
 #include "kernels/broadcast.hpp"
 #include "kernels/elementwise.hpp"
 #include "ops/map_op.hpp"
+#include "ops/promotion.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
 
@@ -105,12 +106,6 @@ constexpr Op kScalarDiv = map_op<kernels::ScalarDiv>("scalar_div", "dx = -dy * c
 constexpr Op kPowScalar = map_op<kernels::Pow>("pow_scalar", "dx = dy * c * x^(c-1)");
 
 // --- calls ----------------------------------------------------------------------------------------------------------
-
-/// The element type both operands are computed in: a floating one wins over int64, float64 over float32.
-DType promoted(DType a, DType b) {
-  if (a == b) return a;
-  return a == DType::float64 || b == DType::float64 ? DType::float64 : DType::float32;
-}
 
 Shape common_shape(const char* where, const Tensor& a, const Tensor& b) {
   if (a.shape() == b.shape()) return a.shape();

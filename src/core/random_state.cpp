@@ -1,0 +1,41 @@
+#include "core/random_state.hpp"
+
+#include <atomic>
+
+#include "taper/creation.hpp"
+
+namespace taper {
+
+namespace {
+
+struct Shared {
+  std::atomic<std::uint64_t> seed{0};
+  std::atomic<std::uint64_t> positions[kStreamCount] = {};
+};
+constinit Shared shared;
+
+}  // namespace
+
+namespace detail {
+
+Generator take_positions(Stream stream, std::uint64_t n) {
+  return {shared.seed.load(std::memory_order_relaxed), stream,
+          shared.positions[int(stream)].fetch_add(n, std::memory_order_relaxed)};
+}
+
+RandomState random_state() {
+  RandomState state{.seed = shared.seed.load(std::memory_order_relaxed)};
+  for (int i = 0; i < kStreamCount; ++i) state.positions[i] = shared.positions[i].load(std::memory_order_relaxed);
+  return state;
+}
+
+void set_random_state(const RandomState& state) {
+  shared.seed.store(state.seed, std::memory_order_relaxed);
+  for (int i = 0; i < kStreamCount; ++i) shared.positions[i].store(state.positions[i], std::memory_order_relaxed);
+}
+
+}  // namespace detail
+
+void manual_seed(std::uint64_t seed) { detail::set_random_state({.seed = seed}); }
+
+}  // namespace taper
