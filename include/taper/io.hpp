@@ -57,7 +57,8 @@ std::vector<NamedTensor> npz_from_bytes(std::string_view bytes, const std::strin
 std::string npz_to_bytes(const std::vector<NamedTensor>& tensors, bool compress = false);
 
 struct CsvOptions {
-  /// One of `,` `;` `|` and tab. Empty: the one that cuts the first records into equally many fields, more than one.
+  /// One of `,` `;` `|` and tab. Empty: the first of tab, `;`, `|` and `,` that cuts the first ten records into equally
+  /// many fields, more than one.
   std::string delimiter = {};
   /// Whether the first record holds names. Unset: it does when none of its fields is a number.
   std::optional<bool> header = {};

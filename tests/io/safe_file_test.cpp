@@ -24,10 +24,11 @@ struct Faults {
   enum Act { fail, interrupt_once, short_write, kill };
   static inline int calls = 0, fail_at = -1, error = 0;
   static inline Act act = fail;
-  static inline std::string last_call;
+  static inline std::string last_call, sequence;
   static inline io::FileCalls real = file_calls;
 
   static bool hit(const char* name) {
+    sequence += std::string(name) + ' ';
     if (calls++ != fail_at) return false;
     last_call = name;
     if (act == kill) ::raise(SIGKILL);
@@ -38,6 +39,7 @@ struct Faults {
   Faults(int at, Act what, int number = 0) {
     calls = 0, fail_at = at, error = number, act = what;
     last_call.clear();
+    sequence.clear();
     file_calls.open = [](const char* p, int f, mode_t m) { return hit("open") ? -1 : real.open(p, f, m); };
     file_calls.allocate = [](int fd, off_t o, off_t n) { return hit("allocate") ? errno : real.allocate(fd, o, n); };
     file_calls.write = [](int fd, const void* p, std::size_t n) -> ssize_t {
@@ -79,6 +81,13 @@ TEST_CASE("a written file holds the pieces in order, and nothing else is left in
   struct stat status;
   REQUIRE(::stat((folder / "a").c_str(), &status) == 0);
   CHECK((status.st_mode & 0600) == 0600);
+}
+
+TEST_CASE("the content is on the disk before the name changes, and the name before a save returns") {
+  const TempFolder folder;
+  const Faults record(-1, Faults::fail);
+  write_file(folder / "a", kNew);
+  CHECK(Faults::sequence == "open allocate write sync close rename open sync close ");
 }
 
 TEST_CASE("any call of a save may fail: the old file stays whole and no temporary file is left") {

@@ -6,10 +6,11 @@
 #include <string>
 
 /// By how many bytes `call` raised this process's resident memory at its highest; nothing where the system does not
-/// tell, or where a sanitizer keeps freed memory.
+/// tell, or where a sanitizer keeps freed memory. It calls in any case.
 template <class Call>
-std::optional<std::int64_t> peak_growth([[maybe_unused]] Call call) {
+std::optional<std::int64_t> peak_growth(Call call) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  call();
   return std::nullopt;
 #else
   const auto status = [](const std::string& key) {
@@ -21,9 +22,10 @@ std::optional<std::int64_t> peak_growth([[maybe_unused]] Call call) {
     return kilobytes * 1024;
   };
   // Writing 5 sets the high-water mark back to what is resident now.
-  if (!(std::ofstream("/proc/self/clear_refs") << "5" << std::flush)) return std::nullopt;
+  const bool measured = bool(std::ofstream("/proc/self/clear_refs") << "5" << std::flush);
   const std::int64_t before = status("VmRSS:");
   call();
+  if (!measured) return std::nullopt;
   return status("VmHWM:") - before;
 #endif
 }
