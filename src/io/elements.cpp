@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/checked.hpp"
 #include "base/fail.hpp"
 #include "io/checksum.hpp"
 #include "taper/creation.hpp"
@@ -95,6 +96,16 @@ char* data_of(const Tensor& tensor) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> stored_size(Stored type, std::span<const std::int64_t> extents) {
+  std::optional<std::int64_t> bytes = size_of(type);
+  bool is_empty = false;
+  for (const std::int64_t extent : extents) {
+    is_empty |= extent == 0;
+    if (extent != 0 && bytes) bytes = checked::mul(*bytes, extent);
+  }
+  return is_empty && bytes ? 0 : bytes;
+}
 
 Tensor read_elements(ByteReader& reader, Stored type, bool swapped, const Shape& shape, const std::string& where,
                      std::uint32_t* crc) {

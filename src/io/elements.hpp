@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "io/byte_source.hpp"
 #include "taper/tensor.hpp"
@@ -49,6 +52,10 @@ constexpr DType read_as(Stored type) {
 constexpr Stored stored_as(DType dtype) {
   return dtype == DType::float32 ? Stored::f32 : dtype == DType::float64 ? Stored::f64 : Stored::i64;
 }
+
+/// Bytes that elements of these extents take; nothing when a tensor cannot have them. A zero extent does not hide the
+/// others: their product must fit all the same.
+std::optional<std::int64_t> stored_size(Stored type, std::span<const std::int64_t> extents);
 
 /// The next `shape.numel()` elements of `reader`. `swapped` says that their bytes come most significant first.
 /// `crc`, if given, goes on over the bytes as stored.

@@ -171,17 +171,6 @@ class NpyHeader {
   NpyLayout layout_;
 };
 
-/// Bytes the elements take, if a tensor can have them.
-std::optional<std::int64_t> payload_size(const NpyLayout& layout) {
-  std::optional<std::int64_t> bytes = size_of(layout.type);
-  bool is_empty = false;
-  for (const std::int64_t extent : layout.extents) {
-    is_empty |= extent == 0;
-    if (extent != 0 && bytes) bytes = checked::mul(*bytes, extent);
-  }
-  return is_empty && bytes ? 0 : bytes;
-}
-
 /// Copies elements stored with the first dimension fastest into row-major order.
 template <class T>
 void from_fortran(const T* in, T* out, const Shape& shape) {
@@ -256,7 +245,7 @@ Tensor read_whole(const ByteSource& source) {
 Tensor read_npy(ByteReader& reader, const std::string& where) {
   const std::string header = read_header(reader, where);
   const NpyLayout layout = NpyHeader(where, header).parse();
-  const auto expected = payload_size(layout);
+  const auto expected = stored_size(layout.type, layout.extents);
   if (!expected) fail(ErrorKind::format, where, ": shape is too large: expected less than 2^63 bytes");
   if (reader.remaining() != *expected)
     fail(ErrorKind::format, where, ": ", reader.remaining() < *expected ? "file is cut" : "bytes after the array",

@@ -268,20 +268,13 @@ void SafetensorsHeader::check_size(const Entry& entry, std::int64_t data_size) {
     return text + "]";
   };
   const auto where = [&] { return cat(where_, ": tensor ", printable(entry.name)); };
-  // A zero extent must not hide the others: their product is what a shape promises to hold.
-  std::optional<std::int64_t> bytes = size_of(entry.type);
-  bool is_empty = false;
-  for (const std::int64_t extent : extents(entry)) {
-    is_empty |= extent == 0;
-    if (extent != 0 && bytes) bytes = checked::mul(*bytes, extent);
-  }
+  const auto bytes = stored_size(entry.type, extents(entry));
   if (!bytes) fail(ErrorKind::format, where(), ": shape is too large: expected less than 2^63 bytes, got ", shown());
-  const std::int64_t expected = is_empty ? 0 : *bytes;
   if (entry.begin > entry.end)
     fail(ErrorKind::format, where(), ": data range is reversed: expected begin <= end, got [", entry.begin, ", ",
          entry.end, "]");
-  if (entry.end - entry.begin != expected)
-    fail(ErrorKind::format, where(), ": data range differs from type and shape: expected ", expected, " bytes for ",
+  if (entry.end - entry.begin != *bytes)
+    fail(ErrorKind::format, where(), ": data range differs from type and shape: expected ", *bytes, " bytes for ",
          safetensors_dtype(entry.type), ' ', shown(), ", got ", entry.end - entry.begin);
   if (entry.end > data_size)
     fail(ErrorKind::format, where(), ": data range lies outside the file: expected an end <= ", data_size, ", got ",
