@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "taper/fields.hpp"
@@ -16,12 +18,14 @@ std::span<const char* const> names_of(Format);
 /// Where one set of samples comes from; the JSON object below `data.train` and its like.
 struct SourceOptions {
   std::string path;
-  Format format = Format::automatic;        ///< by the file's first bytes and ending
-  std::vector<std::string> inputs = {"x"};  ///< the array's name; in a CSV the columns (none: all but the target)
-  std::string targets = "y";                ///< the array's name; in a CSV the column
-  std::string delimiter = "";               ///< CSV: sniffed when empty
-  std::optional<bool> header = {};          ///< CSV: sniffed when left out
-  std::optional<double> fill = {};          ///< CSV: stands for missing values, which are errors otherwise
+  Format format = Format::automatic;     ///< by the file's first bytes and ending
+  std::vector<std::string> inputs = {};  ///< the array's name (none: "x"); in a CSV the columns (none: all but targets)
+  std::string targets = "y";             ///< the array's name; in a CSV the column
+  std::string delimiter = "";            ///< CSV: sniffed when empty
+  std::optional<bool> header = {};       ///< CSV: sniffed when left out
+  std::optional<double> fill = {};       ///< CSV: stands for missing values, which are errors otherwise
+  /// No field: the config file's folder, where a relative path is looked for that is not in the working directory.
+  std::string base_directory = {};
 };
 void fields(SourceOptions& options, FieldVisitor& visitor);
 
@@ -37,10 +41,20 @@ struct Dataset {
   Dataset subset(const Tensor& index) const;
 };
 
+/// Classes from 0 to kMaxClasses - 1: what is above is a mistake, not a class.
+inline constexpr std::int64_t kMaxClasses = 1 << 20;
+
+/// Where a source's file is: its path, or the path in `base_directory` when only that exists.
+std::string resolve_path(const SourceOptions& options);
+
 /// Reads a source. `expect_classes` says whether targets are class indices (as for CrossEntropyLoss) or numbers.
-/// Errors: `ErrorKind::io`, `ErrorKind::format`, `ErrorKind::shape` (counts differ), `ErrorKind::config` (no such
-/// array).
-Dataset load_dataset(const SourceOptions& options, bool expect_classes);
+/// `labels` are the known classes of a table whose targets are text, in order; none: those of the file.
+/// Errors: `ErrorKind::io`, `ErrorKind::format` (also NaN and Inf, with sample and position), `ErrorKind::shape`
+/// (counts differ), `ErrorKind::config` (no such array).
+Dataset load_dataset(const SourceOptions& options, bool expect_classes, const std::vector<std::string>& labels = {});
+
+/// The same from tensors in memory; `where` takes the place of the path in error sentences.
+Dataset make_dataset(const std::string& where, const Tensor& inputs, const Tensor& targets, bool expect_classes);
 
 /// Takes a share of the samples away for validation: class by class when targets are classes, in an order that `seed`
 /// alone decides. Returns {rest, taken}. Errors: `ErrorKind::config` when either would be empty.

@@ -1,10 +1,10 @@
-#include "config/nearest.hpp"
+#include "base/nearest.hpp"
 
 #include <vector>
 
 #include "support/catch.hpp"
 
-using namespace taper::config;
+using namespace taper;
 
 namespace {
 

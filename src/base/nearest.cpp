@@ -1,4 +1,4 @@
-#include "config/nearest.hpp"
+#include "base/nearest.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 #include "base/fail.hpp"
 
-namespace taper::config {
+namespace taper {
 
 namespace {
 
@@ -104,4 +104,4 @@ std::string did_you_mean(std::string_view given, std::span<const std::string_vie
   return name.empty() ? "" : cat("; did you mean ", name, "?");
 }
 
-}  // namespace taper::config
+}  // namespace taper
