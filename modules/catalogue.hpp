@@ -5,6 +5,11 @@
 // What each file of layers contributes to the registry.
 namespace taper::nn {
 
+std::vector<LayerType> linear_layers();
+std::vector<LayerType> conv_layers();
 std::vector<LayerType> pool_layers();
+std::vector<LayerType> activation_layers();
+std::vector<LayerType> dropout_layers();
+std::vector<LayerType> shape_layers();
 
 }  // namespace taper::nn

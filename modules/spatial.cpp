@@ -17,4 +17,25 @@ void check_floating(const char* where, DType dtype) {
          "; convert with to()");
 }
 
+std::string batched_text(const Shape& shape) {
+  std::string text = "[N";
+  for (int d = 1; d < shape.rank(); ++d) text += cat(", ", shape[d]);
+  return text + "]";
+}
+
+void complete_option(const char* where, const char* key, std::optional<std::int64_t>& option, std::int64_t extent,
+                     const Shape& input, const std::string& hint) {
+  if (!option) option = extent;
+  if (*option != extent)
+    fail(ErrorKind::shape, where, ": ", key, " does not fit the input: expected ", extent, ", got ", *option, " in ",
+         batched_text(input), hint);
+}
+
+std::int64_t given(const char* where, const char* key, const std::optional<std::int64_t>& option) {
+  if (!option)
+    fail(ErrorKind::config, where, ": ", key, " is missing: expected a number, got none; only a model that knows its ",
+         "input's shape can infer it");
+  return *option;
+}
+
 }  // namespace taper::nn

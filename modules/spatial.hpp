@@ -1,14 +1,29 @@
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "base/fail.hpp"
 #include "taper/tensor.hpp"
 
 namespace taper::nn {
 
-/// Refuses inputs that are not [N, C, spatial...] or [C, spatial...] of a floating type with at least one channel.
-/// `where: expected a 2-D unbatched or 3-D batched input, got shape [..]`.
+/// Refuses inputs that are not [N, C, spatial...] or [C, spatial...] with at least one channel.
+/// `where: wrong number of dimensions: expected 2-D unbatched or 3-D batched input, got ..`.
 void check_spatial_input(const char* where, const Shape& shape, int spatial_dims);
+/// Refuses int64. Errors: `ErrorKind::type`.
 void check_floating(const char* where, DType dtype);
+
+/// A shape whose batch extent is a placeholder, as messages print it: "[N, 12, 25]".
+std::string batched_text(const Shape& shape);
+
+/// Fills in an option that follows from the input's extent, or refuses one that was given and differs.
+/// Errors: `ErrorKind::shape`, `where: key does not fit the input: expected 12, got 3 in [N, 12, 25]`, then `hint`.
+void complete_option(const char* where, const char* key, std::optional<std::int64_t>& option, std::int64_t extent,
+                     const Shape& input, const std::string& hint = "");
+
+/// The value of an option that only a model with a known input may leave out. Errors: `ErrorKind::config`.
+std::int64_t given(const char* where, const char* key, const std::optional<std::int64_t>& option);
 
 /// The number of [spatial...] blocks: N * C.
 inline std::int64_t planes(const Shape& shape, int spatial_dims) {

@@ -3,6 +3,7 @@
 #include "core/dispatch.hpp"
 #include "kernels/broadcast.hpp"
 #include "kernels/pad.hpp"
+#include "ops/shape_rules.hpp"
 #include "taper/autograd.hpp"
 #include "taper/ops.hpp"
 
@@ -69,15 +70,18 @@ Tensor view(const Tensor& x, std::initializer_list<std::int64_t> shape) {
   return share_as(x, filled("view", x, list(shape)));
 }
 
-Tensor flatten(const Tensor& x, std::int64_t start_dim, std::int64_t end_dim) {
-  const Shape& shape = x.shape();
+Shape flattened_shape(const Shape& shape, std::int64_t start_dim, std::int64_t end_dim) {
   const int first = normalize_dim("flatten", start_dim, shape.rank());
   const int last = normalize_dim("flatten", end_dim, shape.rank());
   if (first > last)
     fail(ErrorKind::shape, "flatten: start_dim comes after end_dim: expected at most ", last, ", got ", first);
-  if (shape.rank() == 0) return share_as(x, {1});
+  if (shape.rank() == 0) return {1};
   const Shape joined = shape.slice(first, last + 1);
-  return share_as(x, shape.slice(0, first).concat({joined.numel()}).concat(shape.slice(last + 1, shape.rank())));
+  return shape.slice(0, first).concat({joined.numel()}).concat(shape.slice(last + 1, shape.rank()));
+}
+
+Tensor flatten(const Tensor& x, std::int64_t start_dim, std::int64_t end_dim) {
+  return share_as(x, flattened_shape(x.shape(), start_dim, end_dim));
 }
 
 Tensor squeeze(const Tensor& x) {
@@ -88,12 +92,13 @@ Tensor squeeze(const Tensor& x) {
   return share_as(x, Shape(Extents(kept, rank)));
 }
 
-Tensor squeeze(const Tensor& x, std::int64_t dim) {
-  const Shape& shape = x.shape();
+Shape squeezed_shape(const Shape& shape, std::int64_t dim) {
   const int d = normalize_dim("squeeze", dim, shape.rank());
-  if (shape.rank() == 0 || shape[d] != 1) return share_as(x, shape);
-  return share_as(x, shape.slice(0, d).concat(shape.slice(d + 1, shape.rank())));
+  if (shape.rank() == 0 || shape[d] != 1) return shape;
+  return shape.slice(0, d).concat(shape.slice(d + 1, shape.rank()));
 }
+
+Tensor squeeze(const Tensor& x, std::int64_t dim) { return share_as(x, squeezed_shape(x.shape(), dim)); }
 
 Tensor unsqueeze(const Tensor& x, std::int64_t dim) {
   const Shape& shape = x.shape();

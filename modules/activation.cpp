@@ -1,0 +1,106 @@
+#include "taper/nn/activation.hpp"
+
+#include "catalogue.hpp"
+#include "spatial.hpp"
+
+namespace taper {
+
+std::span<const char* const> names_of(Gelu) {
+  static constexpr const char* names[] = {"none", "tanh"};
+  return names;
+}
+
+}  // namespace taper
+
+namespace taper::nn {
+
+// --- layers ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+Tensor activate(const Tensor& x, const ReLUOptions&) { return relu(x); }
+Tensor activate(const Tensor& x, const LeakyReLUOptions& o) { return leaky_relu(x, o.negative_slope); }
+Tensor activate(const Tensor& x, const GELUOptions& o) { return gelu(x, o.approximate); }
+Tensor activate(const Tensor& x, const ELUOptions& o) { return elu(x, o.alpha); }
+Tensor activate(const Tensor& x, const SELUOptions&) { return selu(x); }
+Tensor activate(const Tensor& x, const SiLUOptions&) { return silu(x); }
+Tensor activate(const Tensor& x, const SoftplusOptions& o) { return softplus(x, o.beta, o.threshold); }
+Tensor activate(const Tensor& x, const SigmoidOptions&) { return sigmoid(x); }
+Tensor activate(const Tensor& x, const TanhOptions&) { return tanh(x); }
+Tensor activate(const Tensor& x, const SoftmaxOptions& o) { return softmax(x, o.dim); }
+Tensor activate(const Tensor& x, const LogSoftmaxOptions& o) { return log_softmax(x, o.dim); }
+
+const char* function_name(const SoftmaxOptions&) { return "softmax"; }
+const char* function_name(const LogSoftmaxOptions&) { return "log_softmax"; }
+
+}  // namespace
+
+template <class O>
+Tensor Activation<O>::forward(const Tensor& x) {
+  check_floating(O::kType, x.dtype());
+  return activate(x, this->options_);
+}
+
+template <class O>
+Shape Activation<O>::infer(O& options, std::span<const Shape> inputs) {
+  if constexpr (requires { options.dim; }) normalize_dim(function_name(options), options.dim, inputs[0].rank());
+  return inputs[0];
+}
+
+template class Activation<ReLUOptions>;
+template class Activation<LeakyReLUOptions>;
+template class Activation<GELUOptions>;
+template class Activation<ELUOptions>;
+template class Activation<SELUOptions>;
+template class Activation<SiLUOptions>;
+template class Activation<SoftplusOptions>;
+template class Activation<SigmoidOptions>;
+template class Activation<TanhOptions>;
+template class Activation<SoftmaxOptions>;
+template class Activation<LogSoftmaxOptions>;
+
+// --- fields ---------------------------------------------------------------------------------------------------------
+
+void fields(ReLUOptions&, FieldVisitor&) {}
+void fields(LeakyReLUOptions& o, FieldVisitor& visit) {
+  visit({"negative_slope", "slope for x < 0"}, o.negative_slope);
+}
+void fields(GELUOptions& o, FieldVisitor& visit) {
+  visit({"approximate", "\"tanh\" for the approximation by tanh"}, o.approximate);
+}
+void fields(ELUOptions& o, FieldVisitor& visit) { visit({"alpha", "minus the limit for x -> -infinity"}, o.alpha); }
+void fields(SELUOptions&, FieldVisitor&) {}
+void fields(SiLUOptions&, FieldVisitor&) {}
+void fields(SoftplusOptions& o, FieldVisitor& visit) {
+  visit({"beta", "how sharp the bend is", kAboveZero}, o.beta);
+  visit({"threshold", "above beta x = threshold the function is x"}, o.threshold);
+}
+void fields(SigmoidOptions&, FieldVisitor&) {}
+void fields(TanhOptions&, FieldVisitor&) {}
+void fields(SoftmaxOptions& o, FieldVisitor& visit) { visit({"dim", "the dimension that sums to 1"}, o.dim); }
+void fields(LogSoftmaxOptions& o, FieldVisitor& visit) {
+  visit({"dim", "the dimension whose exponentials sum to 1"}, o.dim);
+}
+
+// --- catalogue ------------------------------------------------------------------------------------------------------
+
+std::vector<LayerType> activation_layers() {
+  const std::vector<Shape> input{{2, 3, 5}};
+  return {
+      layer_type<ReLU>("max(x, 0): [*] -> [*].", "{}", input),
+      layer_type<LeakyReLU>("x for x > 0, else negative_slope x: [*] -> [*].", R"({"negative_slope": 0.2})", input),
+      layer_type<GELU>("x times the normal distribution function of x: [*] -> [*].", R"({"approximate": "tanh"})",
+                       input),
+      layer_type<ELU>("x for x > 0, else alpha (e^x - 1): [*] -> [*].", R"({"alpha": 0.7})", input),
+      layer_type<SELU>("ELU with the scale and alpha that keep activations normalised: [*] -> [*].", "{}", input),
+      layer_type<SiLU>("x times its sigmoid: [*] -> [*].", "{}", input),
+      layer_type<Softplus>("log(1 + e^(beta x)) / beta, a smooth ReLU: [*] -> [*].", R"({"beta": 2, "threshold": 3})",
+                           input),
+      layer_type<Sigmoid>("1 / (1 + e^-x): [*] -> [*].", "{}", input),
+      layer_type<Tanh>("The hyperbolic tangent: [*] -> [*].", "{}", input),
+      layer_type<Softmax>("Exponentials that sum to 1 along a dimension: [*] -> [*].", R"({"dim": 1})", input),
+      layer_type<LogSoftmax>("The logarithm of Softmax: [*] -> [*].", R"({"dim": 1})", input),
+  };
+}
+
+}  // namespace taper::nn
