@@ -14,9 +14,9 @@ import pathlib
 
 import torch
 
-from golden import layers, losses, ops, training
+from golden import layers, losses, ops, printing, training
 
-FILES = {**layers.FILES, **losses.FILES, **ops.FILES, **training.FILES}
+FILES = {**layers.FILES, **losses.FILES, **ops.FILES, **printing.FILES, **training.FILES}
 FILE_LIMIT = 1_000_000
 TOTAL_LIMIT = 3_000_000
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <utility>
@@ -254,5 +255,8 @@ void Tensor::register_hook(Hook hook) const {
   };
   add_hook(new Held(std::move(hook)));
 }
+
+/// Writes `to_string()`.
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 }  // namespace taper
