@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "support/catch.hpp"
+
+// Rules of the tree that no compiler checks.
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path kRoot = TAPER_SOURCE_DIR;
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<fs::path> sources_below(const std::string& folder) {
+  std::vector<fs::path> out;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder))
+    if (entry.path().extension() == ".cpp" || entry.path().extension() == ".hpp") out.push_back(entry.path());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::vector<std::string> includes_of(const std::string& text) {
+  static const std::regex kInclude(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])", std::regex::multiline);
+  std::vector<std::string> out;
+  for (std::sregex_iterator it(text.begin(), text.end(), kInclude), end; it != end; ++it) out.push_back((*it)[1]);
+  return out;
+}
+
+bool starts_with(const std::string& text, const std::string& prefix) { return text.rfind(prefix, 0) == 0; }
+
+/// The layer a file or an included header belongs to; "" for the standard library and foreign headers.
+std::string layer_of(const std::string& path) {
+  static const std::vector<std::pair<std::string, std::string>> kLayers = {
+      {"src/base/", "base"},       {"base/", "base"},           {"taper/shape.hpp", "base"},
+      {"taper/dtype.hpp", "base"}, {"taper/error.hpp", "base"}, {"taper/fields.hpp", "base"},
+      {"src/kernels/", "kernels"}, {"kernels/", "kernels"},     {"src/core/", "core"},
+      {"core/", "core"},           {"taper/tensor.hpp", "core"}, {"taper/autograd.hpp", "core"},
+      {"taper/creation.hpp", "core"}, {"src/ops/", "ops"},      {"ops/", "ops"},
+      {"taper/ops.hpp", "ops"},    {"src/optim/", "optim"},     {"optim/", "optim"},
+      {"taper/optim.hpp", "optim"}, {"src/io/", "io"},          {"io/", "io"},
+      {"taper/io.hpp", "io"},      {"src/data/", "data"},       {"data/", "data"},
+      {"taper/data.hpp", "data"},  {"taper/nn/", "nn"},         {"modules/", "nn"},
+      {"src/config/", "config"},   {"config/", "config"},       {"src/train/", "train"},
+      {"train/", "train"},         {"src/cli/", "cli"},         {"taper/taper.hpp", "all"},
+  };
+  for (const auto& [prefix, layer] : kLayers)
+    if (starts_with(path, prefix)) return layer;
+  return "";
+}
+
+// Whom each layer may include beside itself.
+const std::map<std::string, std::set<std::string>> kMayInclude = {
+    {"base", {}},
+    {"kernels", {"base"}},
+    {"core", {"base", "kernels"}},
+    {"ops", {"base", "kernels", "core"}},
+    {"optim", {"base", "kernels", "core", "ops"}},
+    {"io", {"base", "kernels", "core", "ops"}},
+    {"data", {"base", "kernels", "core", "ops", "io"}},
+    {"nn", {"base", "kernels", "core", "ops", "optim", "io", "data"}},
+    {"config", {"base", "core", "ops", "optim", "io", "data", "nn", "train"}},
+    {"train", {"base", "core", "ops", "optim", "io", "data", "nn", "config"}},
+    {"cli", {"base", "core", "ops", "optim", "io", "data", "nn", "config", "train", "all"}},
+};
+
+/// "file includes header" for everything that breaks a rule; "" when `layer` may include `header`.
+bool allowed(const std::string& layer, const std::string& header) {
+  const std::string other = layer_of(header);
+  return other.empty() || other == layer || kMayInclude.at(layer).count(other) > 0;
+}
+
+}  // namespace
+
+TEST_CASE("includes run downwards only") {
+  std::vector<std::string> wrong;
+  for (const char* folder : {"include/taper", "src", "modules"})
+    for (const fs::path& file : sources_below(folder)) {
+      std::string name = fs::relative(file, kRoot).string();
+      if (starts_with(name, "include/")) name = name.substr(8);
+      const std::string layer = layer_of(name);
+      INFO(name);
+      REQUIRE_FALSE(layer.empty());
+      if (layer == "all") continue;
+      for (const std::string& header : includes_of(read(file)))
+        if (!allowed(layer, header)) wrong.push_back(name + " includes " + header);
+    }
+  CHECK(wrong == std::vector<std::string>{});
+}
+
+TEST_CASE("the include rule would notice a kernel that knows tensors") {
+  CHECK_FALSE(allowed("kernels", "taper/tensor.hpp"));
+  CHECK_FALSE(allowed("optim", "taper/nn/module.hpp"));
+  CHECK(allowed("nn", "kernels/linear.hpp"));
+}
+
+TEST_CASE("public headers include the standard library and each other, and nothing heavy") {
+  static const std::set<std::string> kHeavy = {"iostream", "functional", "random", "filesystem", "regex", "fstream", "sstream",
+                                               "unordered_map", "map", "thread", "future"};
+  std::vector<std::string> wrong;
+  for (const fs::path& file : sources_below("include"))
+    for (const std::string& header : includes_of(read(file))) {
+      const bool own = starts_with(header, "taper/");
+      const bool standard = header.find('.') == std::string::npos && header.find('/') == std::string::npos;
+      if ((!own && !standard) || kHeavy.count(header)) wrong.push_back(file.filename().string() + " includes " + header);
+    }
+  CHECK(wrong == std::vector<std::string>{});
+}
+
+TEST_CASE("third-party libraries stay in their layer") {
+  static const std::vector<std::pair<std::string, std::string>> kOnlyIn = {
+      {"Eigen/", "src/kernels"}, {"omp.h", "src/kernels"}, {"nlohmann/", "src/config"}, {"zlib.h", "src/io"}, {"CLI/", "src/cli"}};
+  std::vector<std::string> wrong;
+  for (const char* folder : {"include", "src", "modules"})
+    for (const fs::path& file : sources_below(folder)) {
+      const std::string name = fs::relative(file, kRoot).string();
+      for (const std::string& header : includes_of(read(file)))
+        for (const auto& [library, home] : kOnlyIn)
+          if (starts_with(header, library) && !starts_with(name, home)) wrong.push_back(name + " includes " + header);
+    }
+  CHECK(wrong == std::vector<std::string>{});
+}
+
+TEST_CASE("the umbrella header keeps its budget of preprocessed lines") {
+  const std::string command = std::string(TAPER_CXX) + " -std=c++20 -E -P -x c++ -I" + (kRoot / "include").string() + " " +
+                              (kRoot / "include/taper/taper.hpp").string() + " 2>&1 | wc -l";
+  FILE* pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  long lines = 0;
+  const int read_fields = std::fscanf(pipe, "%ld", &lines);
+  pclose(pipe);
+  REQUIRE(read_fields == 1);
+  CHECK(lines > 1000);  // the compiler ran
+  CHECK(lines <= 45000);
+}
+
+TEST_CASE("every layer's source has a test of its own name") {
+  std::vector<std::string> missing;
+  for (const fs::path& file : sources_below("modules")) {
+    if (file.extension() != ".cpp" || file.stem() == "registry" || file.stem() == "spatial" || file.stem() == "sizes") continue;
+    if (!fs::exists(kRoot / "tests/modules" / (file.stem().string() + "_test.cpp"))) missing.push_back(file.filename().string());
+  }
+  CHECK(missing == std::vector<std::string>{});
+}
+
+TEST_CASE("no source file is longer than 500 lines") {
+  std::vector<std::string> long_files;
+  for (const char* folder : {"include", "src", "modules", "examples", "bench"})
+    for (const fs::path& file : sources_below(folder)) {
+      const std::string text = read(file);
+      if (std::count(text.begin(), text.end(), '\n') > 500) long_files.push_back(fs::relative(file, kRoot).string());
+    }
+  CHECK(long_files == std::vector<std::string>{});
+}
+
+TEST_CASE("the training program in the README is the one that is compiled and run") {
+  const std::string readme = read(kRoot / "README.md");
+  const std::size_t begin = readme.find("```cpp\n") + 7, end = readme.find("```", begin);
+  REQUIRE(end != std::string::npos);
+  CHECK(readme.substr(begin, end - begin) == read(kRoot / "examples/00_readme.cpp"));
+}
+
+TEST_CASE("the model in the README is the config that is trained") {
+  const std::string readme = read(kRoot / "README.md");
+  const std::size_t begin = readme.find("```json\n") + 8, end = readme.find("```", begin);
+  CHECK(readme.substr(begin, end - begin) == read(kRoot / "examples/configs/forum.json"));
+}
