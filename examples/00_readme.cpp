@@ -1,7 +1,6 @@
 #include <cstdio>
 #include <taper/taper.hpp>
 using namespace taper;
-
 struct ForumModel : nn::Module {
   nn::Conv1d conv1{{.in_channels = 12, .out_channels = 32, .kernel_size = 3, .padding = 1}};
   nn::AvgPool1d avg_pool{{.kernel_size = 25}};
@@ -11,10 +10,8 @@ struct ForumModel : nn::Module {
 };
 
 int main() {
-  const char* file = "data/japanese_vowels.npz";
-  const Tensor x = io::load_npz(file, "x_train"), y = io::load_npz(file, "y_train");
-  const Tensor x_test = io::load_npz(file, "x_test"), y_test = io::load_npz(file, "y_test");
-  manual_seed(1);
+  const auto load = [](const char* name) { return io::load_npz("data/japanese_vowels.npz", name); };
+  const Tensor x = load("x_train"), y = load("y_train"), x_test = load("x_test"), y_test = load("y_test");
   ForumModel model;
   optim::Adam adam(model.parameters(), {.lr = 0.01});
   for (int step = 0; step <= 200; ++step) {
@@ -24,6 +21,5 @@ int main() {
     adam.step();
     if (step % 50 == 0) std::printf("step %3d  loss %.4f\n", step, loss.item());
   }
-  const NoGradGuard no_grad;
   std::printf("accuracy %.3f\n", mean((model(x_test).argmax(1) == y_test).to(DType::float32)).item());
 }
