@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/parallel.hpp"
+#include "kernels/sum_blocks.hpp"
 
 namespace taper::kernels {
 
@@ -32,6 +33,13 @@ T log1p_exp_minus(T x) {
 
 constexpr int kBceCost = 40;
 
+/// w ((1 - t) x + (1 + (pw - 1) t) log(1 + e^-x)) of element i.
+template <class T>
+T bce_at(const BceWithLogits<T>& p, T x, T t, std::int64_t i) {
+  const T positive = 1 + (repeated(p.pos_weight, p.pos_weight_length, i) - 1) * t;
+  return ((1 - t) * x + positive * log1p_exp_minus(x)) * repeated(p.weight, p.weight_length, i);
+}
+
 }  // namespace
 
 template <class L, class T>
@@ -40,6 +48,16 @@ void pair_loss(const L& l, const T* x, const T* t, T* loss, std::int64_t n) {
   parallel_for(n, 1, [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) loss[i] = l.f(x[i] - t[i]);
   });
+}
+
+template <class L, class T>
+double pair_loss_sum(const L& l, const T* x, const T* t, std::int64_t n) {
+  return sum_blocks(n, 2, [=](std::int64_t i) { return l.f(x[i] - t[i]); });
+}
+
+template <class T>
+double sum_losses(const T* loss, std::int64_t n) {
+  return sum_blocks(n, 1, [loss](std::int64_t i) { return loss[i]; });
 }
 
 template <class L, class T>
@@ -52,11 +70,13 @@ template <class T>
 void bce_with_logits(const BceWithLogits<T>& p, const T* x, const T* t, T* loss, std::int64_t n) {
   // loss_i = w ((1 - t_i) x_i + (1 + (pw - 1) t_i) log(1 + e^-x_i))
   parallel_for(n, kBceCost, [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      const T positive = 1 + (repeated(p.pos_weight, p.pos_weight_length, i) - 1) * t[i];
-      loss[i] = ((1 - t[i]) * x[i] + positive * log1p_exp_minus(x[i])) * repeated(p.weight, p.weight_length, i);
-    }
+    for (std::int64_t i = first; i < last; ++i) loss[i] = bce_at(p, x[i], t[i], i);
   });
+}
+
+template <class T>
+double bce_with_logits_sum(const BceWithLogits<T>& p, const T* x, const T* t, std::int64_t n) {
+  return sum_blocks(n, kBceCost, [=](std::int64_t i) { return bce_at(p, x[i], t[i], i); });
 }
 
 template <class T>
@@ -79,8 +99,9 @@ void bce_with_logits_target_grad(const BceWithLogits<T>& p, const LossGrad<T>& d
   });
 }
 
-#define TAPER_INSTANTIATE_PAIR(L, T)                                             \
-  template void pair_loss<L, T>(const L&, const T*, const T*, T*, std::int64_t); \
+#define TAPER_INSTANTIATE_PAIR(L, T)                                               \
+  template void pair_loss<L, T>(const L&, const T*, const T*, T*, std::int64_t);   \
+  template double pair_loss_sum<L, T>(const L&, const T*, const T*, std::int64_t); \
   template void pair_loss_grad<L, T>(const L&, const LossGrad<T>&, const T*, const T*, T*, std::int64_t, bool)
 #define TAPER_INSTANTIATE_LOSSES(T)                                                                          \
   TAPER_INSTANTIATE_PAIR(Mse, T);                                                                            \
@@ -88,6 +109,8 @@ void bce_with_logits_target_grad(const BceWithLogits<T>& p, const LossGrad<T>& d
   TAPER_INSTANTIATE_PAIR(SmoothL1, T);                                                                       \
   TAPER_INSTANTIATE_PAIR(Huber, T);                                                                          \
   template void bce_with_logits<T>(const BceWithLogits<T>&, const T*, const T*, T*, std::int64_t);           \
+  template double sum_losses<T>(const T*, std::int64_t);                                                     \
+  template double bce_with_logits_sum<T>(const BceWithLogits<T>&, const T*, const T*, std::int64_t);         \
   template void bce_with_logits_grad<T>(const BceWithLogits<T>&, const LossGrad<T>&, const T*, const T*, T*, \
                                         std::int64_t, bool);                                                 \
   template void bce_with_logits_target_grad<T>(const BceWithLogits<T>&, const LossGrad<T>&, const T*, T*,    \

@@ -16,6 +16,13 @@ void pair_loss(const L& l, const T* x, const T* t, T* loss, std::int64_t n);
 template <class L, class T>
 void pair_loss_grad(const L& l, const LossGrad<T>& dy, const T* x, const T* t, T* dx, std::int64_t n, bool add);
 
+/// The sum of loss[i] over i < n, in double, in an order fixed by n.
+template <class L, class T>
+double pair_loss_sum(const L& l, const T* x, const T* t, std::int64_t n);
+/// The sum of n losses that are stored.
+template <class T>
+double sum_losses(const T* loss, std::int64_t n);
+
 /// (x - t)^2
 struct Mse {
   template <class T>
@@ -81,6 +88,9 @@ struct BceWithLogits {
 /// loss = weight ((1 - t) x + (1 + (pos_weight - 1) t) log(1 + e^-x)), stable for any x.
 template <class T>
 void bce_with_logits(const BceWithLogits<T>& p, const T* x, const T* t, T* loss, std::int64_t n);
+/// The sum of loss[i] over i < n.
+template <class T>
+double bce_with_logits_sum(const BceWithLogits<T>& p, const T* x, const T* t, std::int64_t n);
 template <class T>
 void bce_with_logits_grad(const BceWithLogits<T>& p, const LossGrad<T>& dy, const T* x, const T* t, T* dx,
                           std::int64_t n, bool add);

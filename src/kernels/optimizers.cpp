@@ -1,10 +1,9 @@
 #include "kernels/optimizers.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "kernels/parallel.hpp"
-#include "kernels/sum_terms.hpp"
+#include "kernels/sum_blocks.hpp"
 
 namespace taper::kernels {
 
@@ -84,28 +83,61 @@ void adam_step(const AdamStep& s, T* p, const T* g, T* average, T* square, T* ma
 }
 
 template <class T>
-double sum_of_squares(const T* g, std::int64_t n) {
-  constexpr std::int64_t kSlots = 256;
-  const std::int64_t block = std::max<std::int64_t>(4096, (n + kSlots - 1) / kSlots);
-  const std::int64_t blocks = (n + block - 1) / block;
-  if (blocks == 0) return 0;
-  double slots[kSlots];
-  // slot_b = sum of g_i^2 over block b
-  parallel_for(blocks, block, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t b = first; b < last; ++b) {
-      const T* const from = g + b * block;
-      slots[b] = sum_terms(std::min(block, n - b * block), [from](std::int64_t i) {
-        return static_cast<double>(from[i]) * static_cast<double>(from[i]);
-      });
+void rmsprop_step(const RmspropStep& s, T* p, const T* g, T* square, T* average, T* buffer, std::int64_t n) {
+  const T decay = T(s.weight_decay), mu = T(s.momentum), rate = T(-s.lr);
+  const T alpha = T(s.alpha), fresh = T(1 - s.alpha), eps = T(s.eps);
+  const bool decays = s.weight_decay != 0, moves = s.momentum > 0, centered = average != nullptr;
+  // PyTorch's lerp starts from the nearer end.
+  const bool near_old = 1 - s.alpha < 0.5;
+  // v = alpha v + (1 - alpha) d^2,  a = alpha a + (1 - alpha) d,  b = mu b + d / (sqrt(v - a^2) + eps),  p = p - lr b
+  parallel_for(n, 12, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      T d = descent(g[i], s.maximize);
+      if (decays) d = d + decay * p[i];
+      T spread = square[i] * alpha + fresh * d * d;
+      square[i] = spread;
+      if (centered) {
+        const T a = near_old ? average[i] + fresh * (d - average[i]) : d - (d - average[i]) * alpha;
+        average[i] = a;
+        spread = spread - a * a;
+      }
+      const T denominator = std::sqrt(spread) + eps;
+      if (moves) {
+        buffer[i] = buffer[i] * mu + d / denominator;
+        p[i] = p[i] + rate * buffer[i];
+      } else {
+        p[i] = p[i] + rate * d / denominator;
+      }
     }
   });
-  tree_sum(slots, blocks, 1);
-  return slots[0];
 }
 
-#define TAPER_INSTANTIATE_OPTIMIZERS(T)                                                \
-  template void sgd_step<T>(const SgdStep&, T*, const T*, T*, std::int64_t);           \
-  template void adam_step<T>(const AdamStep&, T*, const T*, T*, T*, T*, std::int64_t); \
+template <class T>
+void adagrad_step(const AdagradStep& s, T* p, const T* g, T* sum, std::int64_t n) {
+  const T decay = T(s.weight_decay), eps = T(s.eps);
+  const T rate = T(-(s.lr / (1 + static_cast<double>(s.step - 1) * s.lr_decay)));
+  const bool decays = s.weight_decay != 0;
+  // s = s + d^2,  p = p - lr / (1 + (t - 1) lr_decay) d / (sqrt(s) + eps)
+  parallel_for(n, 10, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      T d = descent(g[i], s.maximize);
+      if (decays) d = d + decay * p[i];
+      sum[i] = sum[i] + d * d;
+      p[i] = p[i] + rate * d / (std::sqrt(sum[i]) + eps);
+    }
+  });
+}
+
+template <class T>
+double sum_of_squares(const T* g, std::int64_t n) {
+  return sum_blocks(n, 1, [g](std::int64_t i) { return static_cast<double>(g[i]) * static_cast<double>(g[i]); });
+}
+
+#define TAPER_INSTANTIATE_OPTIMIZERS(T)                                                      \
+  template void sgd_step<T>(const SgdStep&, T*, const T*, T*, std::int64_t);                 \
+  template void adam_step<T>(const AdamStep&, T*, const T*, T*, T*, T*, std::int64_t);       \
+  template void rmsprop_step<T>(const RmspropStep&, T*, const T*, T*, T*, T*, std::int64_t); \
+  template void adagrad_step<T>(const AdagradStep&, T*, const T*, T*, std::int64_t);         \
   template double sum_of_squares<T>(const T*, std::int64_t)
 TAPER_INSTANTIATE_OPTIMIZERS(float);
 TAPER_INSTANTIATE_OPTIMIZERS(double);

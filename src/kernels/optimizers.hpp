@@ -29,6 +29,24 @@ struct AdamStep {
 template <class T>
 void adam_step(const AdamStep& s, T* p, const T* g, T* average, T* square, T* max_square, std::int64_t n);
 
+struct RmspropStep {
+  double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
+  bool maximize = false;
+};
+
+/// `average` is null unless centered, `buffer` may be null when `s.momentum` is 0.
+template <class T>
+void rmsprop_step(const RmspropStep& s, T* p, const T* g, T* square, T* average, T* buffer, std::int64_t n);
+
+struct AdagradStep {
+  double lr = 1e-2, lr_decay = 0, weight_decay = 0, eps = 1e-10;
+  bool maximize = false;
+  std::int64_t step = 1;  ///< counted from 1
+};
+
+template <class T>
+void adagrad_step(const AdagradStep& s, T* p, const T* g, T* sum, std::int64_t n);
+
 /// sum g^2 in double, in blocks of fixed size joined by a fixed tree: the part of a gradient norm that one tensor
 /// gives.
 template <class T>

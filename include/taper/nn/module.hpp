@@ -91,8 +91,8 @@ class Module {
 };
 
 /// A layer described by an options struct: `Options::kType` names it, `fields(Options&, FieldVisitor&)` describes it.
-template <class O>
-class Layer : public Module {
+template <class O, class Base = Module>
+class Layer : public Base {
  public:
   using Options = O;
   const Options& options() const { return options_; }

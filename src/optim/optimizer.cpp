@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/fail.hpp"
+#include "taper/autograd.hpp"
+#include "taper/creation.hpp"
+#include "taper/optim.hpp"
+
+namespace taper::optim {
+
+namespace {
+
+constexpr const char* kPrefix = "optimizer.";
+
+/// Refuses two parameters with the same key.
+template <class Key>
+void refuse_twins(const char* where, const std::vector<NamedTensor>& parameters, const char* what, const Key& key) {
+  std::vector<const NamedTensor*> sorted;
+  for (const auto& parameter : parameters) sorted.push_back(&parameter);
+  std::stable_sort(sorted.begin(), sorted.end(), [&](auto* a, auto* b) { return key(*a) < key(*b); });
+  const auto twin =
+      std::adjacent_find(sorted.begin(), sorted.end(), [&](auto* a, auto* b) { return key(*a) == key(*b); });
+  if (twin != sorted.end())
+    fail(ErrorKind::config, where, ": ", what, " given twice: expected each once, got ", (*twin)->name, " and ",
+         (*(twin + 1))->name);
+}
+
+void check_parameters(const char* where, const std::vector<NamedTensor>& parameters) {
+  if (parameters.empty()) fail(ErrorKind::config, where, ": no parameters: expected at least one, got none");
+  for (const auto& [name, tensor] : parameters) {
+    if (!tensor.is_leaf())
+      fail(ErrorKind::tape, where, ": parameter ", name,
+           " was computed: expected a leaf, got the result of an operation; detach() it");
+    if (!is_floating(tensor.dtype()))
+      fail(ErrorKind::type, where, ": parameter ", name, " cannot be optimised: expected float32 or float64, got ",
+           tensor.dtype());
+  }
+  refuse_twins(where, parameters, "a parameter is", [](const NamedTensor& p) { return p.tensor.impl(); });
+  refuse_twins(where, parameters, "a name is", [](const NamedTensor& p) -> const std::string& { return p.name; });
+}
+
+void check_lr(const char* where, double lr) {
+  if (!(lr >= 0 && std::isfinite(lr)))
+    fail(ErrorKind::config, where, ": lr is out of range: expected a finite number >= 0, got ", lr);
+}
+
+}  // namespace
+
+std::vector<NamedTensor> numbered(const std::vector<Tensor>& parameters) {
+  std::vector<NamedTensor> named;
+  for (const Tensor& parameter : parameters) named.push_back({cat(named.size()), parameter});
+  return named;
+}
+
+Optimizer::Optimizer(const char* where, std::vector<NamedTensor> parameters, double lr)
+    : where_(where), parameters_(std::move(parameters)), states_(parameters_.size()), lr_(lr) {
+  check_parameters(where, parameters_);
+  check_lr(where, lr);
+}
+
+void Optimizer::set_lr(double lr) {
+  check_lr(where_, lr);
+  lr_ = lr;
+}
+
+void Optimizer::zero_grad() {
+  for (const auto& parameter : parameters_) parameter.tensor.zero_grad();
+}
+
+void Optimizer::make_buffers(const Tensor& parameter, State& state) const {
+  State made;
+  for (std::size_t k = 0; k < buffer_names().size(); ++k) made.buffers[k] = full_like(parameter, initial_value());
+  state = std::move(made);
+}
+
+void Optimizer::step() {
+  const NoGradGuard no_grad;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& parameter = parameters_[i].tensor;
+    const Tensor gradient = parameter.grad();
+    if (!gradient.defined()) continue;
+    State& state = states_[i];
+    if (state.step == 0) make_buffers(parameter, state);
+    ++state.step;
+    update(parameter, gradient, state);
+    ++parameter.impl()->buffer->version;
+  }
+}
+
+// --- state ----------------------------------------------------------------------------------------------------------
+
+std::vector<NamedTensor> Optimizer::state_dict() const {
+  std::vector<NamedTensor> out{{cat(kPrefix, "lr"), scalar(lr_, DType::float64)}};
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const State& state = states_[i];
+    if (state.step == 0) continue;
+    const std::string prefix = kPrefix + parameters_[i].name + ".";
+    out.push_back({prefix + "step", from_data(&state.step, Shape())});
+    for (std::size_t k = 0; k < buffer_names().size(); ++k)
+      out.push_back({prefix + buffer_names()[k], state.buffers[k].detach()});
+  }
+  return out;
+}
+
+namespace {
+
+/// Takes tensors out of a state dict by name, and knows which were never asked for.
+class StateReader {
+ public:
+  StateReader(const char* where, const std::vector<NamedTensor>& state)
+      : where_(where), state_(state), taken_(state.size()) {}
+
+  const Tensor* find(const std::string& name) {
+    for (std::size_t i = 0; i < state_.size(); ++i) {
+      if (state_[i].name != name) continue;
+      taken_[i] = true;
+      return &state_[i].tensor;
+    }
+    return nullptr;
+  }
+
+  const Tensor& take(const std::string& name, const Shape& shape, bool floating) {
+    const Tensor* tensor = find(name);
+    if (!tensor)
+      fail(ErrorKind::config, where_, ": the state is not complete: expected ", name, ", got none of that name");
+    if (!(tensor->shape() == shape))
+      fail(ErrorKind::shape, where_, ": ", name, " has another shape: expected ", shape, ", got ", tensor->shape());
+    if (is_floating(tensor->dtype()) != floating)
+      fail(ErrorKind::type, where_, ": ", name, " has another element type: expected ",
+           floating ? "float32 or float64" : "int64", ", got ", tensor->dtype());
+    return *tensor;
+  }
+
+  void refuse_rest() const {
+    for (std::size_t i = 0; i < state_.size(); ++i)
+      if (!taken_[i])
+        fail(ErrorKind::config, where_, ": the state belongs to another optimiser: expected its own names only, got ",
+             state_[i].name);
+  }
+
+ private:
+  const char* where_;
+  const std::vector<NamedTensor>& state_;
+  std::vector<bool> taken_;
+};
+
+}  // namespace
+
+void Optimizer::load_state_dict(const std::vector<NamedTensor>& state) {
+  const NoGradGuard no_grad;
+  StateReader reader(where_, state);
+  const double lr = reader.take(cat(kPrefix, "lr"), Shape(), true).item();
+  check_lr(where_, lr);
+  std::vector<State> states(parameters_.size());
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const auto& [name, parameter] = parameters_[i];
+    const std::string prefix = kPrefix + name + ".";
+    if (!reader.find(prefix + "step")) continue;  // a parameter that never had a gradient
+    states[i].step = *reader.take(prefix + "step", Shape(), false).data<std::int64_t>();
+    if (states[i].step < 1)
+      fail(ErrorKind::config, where_, ": ", prefix, "step is out of range: expected >= 1, got ", states[i].step);
+    for (std::size_t k = 0; k < buffer_names().size(); ++k) {
+      states[i].buffers[k] = empty_like(parameter);
+      states[i].buffers[k].copy_(reader.take(prefix + buffer_names()[k], parameter.shape(), true));
+    }
+  }
+  reader.refuse_rest();
+  states_ = std::move(states);
+  lr_ = lr;
+}
+
+}  // namespace taper::optim

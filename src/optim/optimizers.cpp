@@ -1,0 +1,261 @@
+#include "kernels/optimizers.hpp"
+#include "base/fail.hpp"
+#include "core/dispatch.hpp"
+#include "taper/optim.hpp"
+
+namespace taper::optim {
+
+namespace {
+
+/// The memory of a tensor that may be undefined.
+template <class T>
+T* memory(const Tensor& tensor) {
+  return tensor.defined() ? tensor.data<T>() : nullptr;
+}
+
+/// Calls `body(p, g, b0, b1, b2)` with the memory of the parameter, its gradient and its buffers.
+template <class Buffers, class Body>
+void with_memory(const Tensor& parameter, const Tensor& gradient, const Buffers& buffers, const Body& body) {
+  const auto call = [&]<class T>(Type<T>) {
+    body(parameter.data<T>(), gradient.data<T>(), memory<T>(buffers[0]), memory<T>(buffers[1]), memory<T>(buffers[2]));
+  };
+  if (parameter.dtype() == DType::float32)
+    call(Type<float>());
+  else
+    call(Type<double>());
+}
+
+std::span<const char* const> adam_buffers(bool amsgrad) {
+  static constexpr const char* kNames[] = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
+  return {kNames, amsgrad ? 3u : 2u};
+}
+
+template <class Options>
+kernels::AdamStep adam_step_of(const Options& o, double lr, std::int64_t step, bool decoupled) {
+  return {.lr = lr,
+          .beta1 = o.betas.first,
+          .beta2 = o.betas.second,
+          .eps = o.eps,
+          .weight_decay = o.weight_decay,
+          .decoupled = decoupled,
+          .maximize = o.maximize,
+          .step = step};
+}
+
+}  // namespace
+
+// --- SGD ------------------------------------------------------------------------------------------------------------
+
+SGD::SGD(std::vector<NamedTensor> parameters, const Options& options) : OptimizerOf(std::move(parameters), options) {
+  if (options.nesterov && options.momentum == 0)
+    fail(ErrorKind::config, "SGD: nesterov needs momentum: expected momentum > 0, got 0");
+  if (options.nesterov && options.dampening != 0)
+    fail(ErrorKind::config, "SGD: nesterov excludes dampening: expected dampening 0, got ", options.dampening);
+}
+
+std::span<const char* const> SGD::buffer_names() const {
+  static constexpr const char* kNames[] = {"momentum_buffer"};
+  return {kNames, options_.momentum != 0 ? 1u : 0u};
+}
+
+void SGD::update(const Tensor& parameter, const Tensor& gradient, const State& state) {
+  const kernels::SgdStep s{.lr = lr(),
+                           .momentum = options_.momentum,
+                           .dampening = options_.dampening,
+                           .weight_decay = options_.weight_decay,
+                           .nesterov = options_.nesterov,
+                           .maximize = options_.maximize,
+                           .first = state.step == 1};
+  with_memory(parameter, gradient, state.buffers, [&](auto* p, const auto* g, auto* momentum, auto*, auto*) {
+    kernels::sgd_step(s, p, g, momentum, parameter.numel());
+  });
+}
+
+// --- Adam, AdamW ----------------------------------------------------------------------------------------------------
+
+Adam::Adam(std::vector<NamedTensor> parameters, const Options& options) : OptimizerOf(std::move(parameters), options) {}
+
+std::span<const char* const> Adam::buffer_names() const { return adam_buffers(options_.amsgrad); }
+
+void Adam::update(const Tensor& parameter, const Tensor& gradient, const State& state) {
+  with_memory(parameter, gradient, state.buffers, [&](auto* p, const auto* g, auto* m, auto* v, auto* largest) {
+    kernels::adam_step(adam_step_of(options_, lr(), state.step, false), p, g, m, v, largest, parameter.numel());
+  });
+}
+
+AdamW::AdamW(std::vector<NamedTensor> parameters, const Options& options)
+    : OptimizerOf(std::move(parameters), options) {}
+
+std::span<const char* const> AdamW::buffer_names() const { return adam_buffers(options_.amsgrad); }
+
+void AdamW::update(const Tensor& parameter, const Tensor& gradient, const State& state) {
+  with_memory(parameter, gradient, state.buffers, [&](auto* p, const auto* g, auto* m, auto* v, auto* largest) {
+    kernels::adam_step(adam_step_of(options_, lr(), state.step, true), p, g, m, v, largest, parameter.numel());
+  });
+}
+
+// --- RMSprop --------------------------------------------------------------------------------------------------------
+
+RMSprop::RMSprop(std::vector<NamedTensor> parameters, const Options& options)
+    : OptimizerOf(std::move(parameters), options) {}
+
+std::span<const char* const> RMSprop::buffer_names() const {
+  static constexpr const char* kCentered[] = {"square_avg", "grad_avg", "momentum_buffer"};
+  static constexpr const char* kPlain[] = {"square_avg", "momentum_buffer"};
+  const std::size_t with_momentum = options_.momentum > 0 ? 1 : 0;
+  if (options_.centered) return {kCentered, 2 + with_momentum};
+  return {kPlain, 1 + with_momentum};
+}
+
+void RMSprop::update(const Tensor& parameter, const Tensor& gradient, const State& state) {
+  const kernels::RmspropStep s{.lr = lr(),
+                               .alpha = options_.alpha,
+                               .eps = options_.eps,
+                               .weight_decay = options_.weight_decay,
+                               .momentum = options_.momentum,
+                               .maximize = options_.maximize};
+  with_memory(parameter, gradient, state.buffers, [&](auto* p, const auto* g, auto* square, auto* second, auto* third) {
+    auto* average = options_.centered ? second : nullptr;
+    kernels::rmsprop_step(s, p, g, square, average, options_.centered ? third : second, parameter.numel());
+  });
+}
+
+// --- Adagrad --------------------------------------------------------------------------------------------------------
+
+Adagrad::Adagrad(std::vector<NamedTensor> parameters, const Options& options)
+    : OptimizerOf(std::move(parameters), options) {}
+
+std::span<const char* const> Adagrad::buffer_names() const {
+  static constexpr const char* kNames[] = {"sum"};
+  return kNames;
+}
+
+void Adagrad::update(const Tensor& parameter, const Tensor& gradient, const State& state) {
+  const kernels::AdagradStep s{.lr = lr(),
+                               .lr_decay = options_.lr_decay,
+                               .weight_decay = options_.weight_decay,
+                               .eps = options_.eps,
+                               .maximize = options_.maximize,
+                               .step = state.step};
+  with_memory(parameter, gradient, state.buffers, [&](auto* p, const auto* g, auto* sum, auto*, auto*) {
+    kernels::adagrad_step(s, p, g, sum, parameter.numel());
+  });
+}
+
+// --- fields ---------------------------------------------------------------------------------------------------------
+
+FieldType field_type(const Betas*) { return {.kind = FieldType::numbers}; }
+
+Value to_value(const Betas& value) { return taper::to_value(std::vector<double>{value.first, value.second}); }
+
+std::string from_value(const Value& from, Betas& to) {
+  std::vector<double> numbers;
+  std::string problem = taper::from_value(from, numbers);
+  if (problem.empty() && numbers.size() != 2)
+    problem = cat("expected a list of 2 numbers, got ", numbers.size(), " in ", to_json(from));
+  if (problem.empty()) to = {numbers[0], numbers[1]};
+  return problem;
+}
+
+namespace {
+
+void lr_field(double& lr, FieldVisitor& visit) { visit({"lr", "learning rate", kNonNegative}, lr); }
+void eps_field(double& eps, FieldVisitor& visit) {
+  visit({"eps", "added to the denominator, so that it is not 0", kNonNegative}, eps);
+}
+void maximize_field(bool& maximize, FieldVisitor& visit) { visit({"maximize", "climb instead of descend"}, maximize); }
+void weight_decay_field(double& decay, FieldVisitor& visit) {
+  visit({"weight_decay", "this times the parameter is added to its gradient", kNonNegative}, decay);
+}
+void betas_field(Betas& betas, FieldVisitor& visit) {
+  visit({"betas", "decay of the averages of the gradient and of its square", kDecay}, betas);
+}
+void amsgrad_field(bool& amsgrad, FieldVisitor& visit) {
+  visit({"amsgrad", "divide by the largest average of squares so far"}, amsgrad);
+}
+
+}  // namespace
+
+void fields(SGDOptions& o, FieldVisitor& visit) {
+  lr_field(o.lr, visit);
+  visit({"momentum", "share of the last step that is kept", kNonNegative}, o.momentum);
+  visit({"dampening", "share of the gradient that the momentum leaves out"}, o.dampening);
+  weight_decay_field(o.weight_decay, visit);
+  visit({"nesterov", "look ahead by the momentum"}, o.nesterov);
+  maximize_field(o.maximize, visit);
+}
+
+void fields(AdamOptions& o, FieldVisitor& visit) {
+  lr_field(o.lr, visit);
+  betas_field(o.betas, visit);
+  eps_field(o.eps, visit);
+  weight_decay_field(o.weight_decay, visit);
+  amsgrad_field(o.amsgrad, visit);
+  maximize_field(o.maximize, visit);
+}
+
+void fields(AdamWOptions& o, FieldVisitor& visit) {
+  lr_field(o.lr, visit);
+  betas_field(o.betas, visit);
+  eps_field(o.eps, visit);
+  visit({"weight_decay", "this times lr times the parameter is taken off it", kNonNegative}, o.weight_decay);
+  amsgrad_field(o.amsgrad, visit);
+  maximize_field(o.maximize, visit);
+}
+
+void fields(RMSpropOptions& o, FieldVisitor& visit) {
+  lr_field(o.lr, visit);
+  visit({"alpha", "decay of the average of the squared gradient", kNonNegative}, o.alpha);
+  eps_field(o.eps, visit);
+  weight_decay_field(o.weight_decay, visit);
+  visit({"momentum", "share of the last step that is kept", kNonNegative}, o.momentum);
+  visit({"centered", "take the square of the average gradient off"}, o.centered);
+  maximize_field(o.maximize, visit);
+}
+
+void fields(AdagradOptions& o, FieldVisitor& visit) {
+  lr_field(o.lr, visit);
+  visit({"lr_decay", "how the rate falls: lr / (1 + (step - 1) lr_decay)", kNonNegative}, o.lr_decay);
+  weight_decay_field(o.weight_decay, visit);
+  visit({"initial_accumulator_value", "what the sum of squares starts from", kNonNegative},
+        o.initial_accumulator_value);
+  eps_field(o.eps, visit);
+  maximize_field(o.maximize, visit);
+}
+
+// --- catalogue ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+template <class M>
+OptimizerType optimizer_type(const char* summary) {
+  using O = typename M::Options;
+  return {.name = O::kType,
+          .summary = summary,
+          .new_options = []() -> std::shared_ptr<void> { return std::make_shared<O>(); },
+          .visit = [](void* options, FieldVisitor& visitor) { fields(*static_cast<O*>(options), visitor); },
+          .make = [](const void* options, std::vector<NamedTensor> parameters) -> std::unique_ptr<Optimizer> {
+            return std::make_unique<M>(std::move(parameters), *static_cast<const O*>(options));
+          }};
+}
+
+}  // namespace
+
+const std::vector<OptimizerType>& optimizer_types() {
+  static const std::vector<OptimizerType> types = {
+      optimizer_type<SGD>("Stochastic gradient descent, with momentum if wanted."),
+      optimizer_type<Adam>("Steps scaled by averages of the gradient and of its square."),
+      optimizer_type<AdamW>("Adam with weight decay beside the gradient step."),
+      optimizer_type<RMSprop>("Steps scaled by an average of the squared gradient."),
+      optimizer_type<Adagrad>("Steps scaled by the sum of all squared gradients."),
+  };
+  return types;
+}
+
+const OptimizerType* find_optimizer_type(const std::string& name) {
+  for (const OptimizerType& type : optimizer_types())
+    if (type.name == name) return &type;
+  return nullptr;
+}
+
+}  // namespace taper::optim
