@@ -39,6 +39,6 @@ ModelSpec read_model(Reader& reader, const Json& model, const std::string& point
 std::shared_ptr<nn::Module> build_model(const ModelSpec& model);
 
 /// The "model" object with every option written out.
-Json to_json(const ModelSpec& model);
+Json json_of(const ModelSpec& model);
 
 }  // namespace taper::config
