@@ -9,6 +9,9 @@
 
 namespace taper::nn {
 
+/// For `LayerType::max_inputs`: no limit.
+inline constexpr std::size_t kManyInputs = std::size_t(-1);
+
 /// A layer as JSON, `taper layers` and the tests of every layer know it.
 struct LayerType {
   std::string name;                   ///< the class name and JSON "type"
@@ -29,13 +32,14 @@ struct LayerType {
 /// from options, and `static Shape infer(Options&, std::span<const Shape>)`.
 template <class M>
 LayerType layer_type(std::string summary, std::string example, std::vector<Shape> example_inputs,
-                     std::size_t max_inputs = 1) {
+                     std::size_t min_inputs = 1, std::size_t max_inputs = 1) {
   using O = typename M::Options;
   LayerType type;
   type.name = O::kType;
   type.summary = std::move(summary);
   type.example = std::move(example);
   type.example_inputs = std::move(example_inputs);
+  type.min_inputs = min_inputs;
   type.max_inputs = max_inputs;
   type.new_options = []() -> std::shared_ptr<void> { return std::make_shared<O>(); };
   type.visit = [](void* options, FieldVisitor& visitor) { fields(*static_cast<O*>(options), visitor); };

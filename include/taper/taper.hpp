@@ -1,0 +1,22 @@
+#pragma once
+
+/// All of Taper in one line.
+#include "taper/autograd.hpp"
+#include "taper/creation.hpp"
+#include "taper/data.hpp"
+#include "taper/error.hpp"
+#include "taper/io.hpp"
+#include "taper/nn/activation.hpp"
+#include "taper/nn/conv.hpp"
+#include "taper/nn/dropout.hpp"
+#include "taper/nn/graph.hpp"
+#include "taper/nn/join.hpp"
+#include "taper/nn/linear.hpp"
+#include "taper/nn/loss.hpp"
+#include "taper/nn/module.hpp"
+#include "taper/nn/pool.hpp"
+#include "taper/nn/registry.hpp"
+#include "taper/nn/shape.hpp"
+#include "taper/ops.hpp"
+#include "taper/optim.hpp"
+#include "taper/tensor.hpp"
