@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "taper/fields.hpp"
+#include "taper/lr_scheduler.hpp"
 #include "taper/tensor.hpp"
 
 /// Optimisers: they change parameters by their gradients, step for step as PyTorch's do.
@@ -105,7 +106,7 @@ class Optimizer {
   double lr() const { return lr_; }
   /// Errors: `ErrorKind::config` unless it is finite and at least 0.
   void set_lr(double lr);
-  /// What a cyclic schedule may move beside the rate: SGD's momentum, Adam's first beta; null for the others.
+  /// What a cyclic schedule may move beside the rate: momentum that is on, Adam's first beta; null where neither is.
   virtual double* momentum() { return nullptr; }
 
   /// The learning rate as "optimizer.lr", and for every parameter that has been stepped its count of steps and its
@@ -148,7 +149,7 @@ template <class O>
 class OptimizerOf : public Optimizer {
  public:
   using Options = O;
-  /// As they were given; `lr()` is the rate in use.
+  /// As they were given, but for a momentum that a cyclic schedule moves; `lr()` is the rate in use.
   const Options& options() const { return options_; }
   std::string type_name() const override { return O::kType; }
   void visit_options(FieldVisitor& visitor) override { fields(options_, visitor); }
@@ -168,11 +169,14 @@ class SGD : public OptimizerOf<SGDOptions> {
   explicit SGD(std::vector<NamedTensor> parameters, const Options& options = {});
   explicit SGD(const std::vector<Tensor>& parameters, const Options& options = {})
       : SGD(numbered(parameters), options) {}
-  double* momentum() override { return &options_.momentum; }
+  double* momentum() override { return moves_ ? &options_.momentum : nullptr; }
 
  protected:
   std::span<const char* const> buffer_names() const override;
   void update(const Tensor& parameter, const Tensor& gradient, const State& state) override;
+
+ private:
+  const bool moves_;  ///< there is a momentum buffer
 };
 
 /// m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  p = p - lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + eps); g
@@ -209,11 +213,14 @@ class RMSprop : public OptimizerOf<RMSpropOptions> {
   explicit RMSprop(std::vector<NamedTensor> parameters, const Options& options = {});
   explicit RMSprop(const std::vector<Tensor>& parameters, const Options& options = {})
       : RMSprop(numbered(parameters), options) {}
-  double* momentum() override { return &options_.momentum; }
+  double* momentum() override { return moves_ ? &options_.momentum : nullptr; }
 
  protected:
   std::span<const char* const> buffer_names() const override;
   void update(const Tensor& parameter, const Tensor& gradient, const State& state) override;
+
+ private:
+  const bool moves_;  ///< there is a momentum buffer
 };
 
 /// s = s + g^2,  p = p - lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps). Source: Duchi et al. 2011; PyTorch, Adagrad.

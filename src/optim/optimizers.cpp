@@ -46,7 +46,8 @@ kernels::AdamStep adam_step_of(const Options& o, double lr, std::int64_t step, b
 
 // --- SGD ------------------------------------------------------------------------------------------------------------
 
-SGD::SGD(std::vector<NamedTensor> parameters, const Options& options) : OptimizerOf(std::move(parameters), options) {
+SGD::SGD(std::vector<NamedTensor> parameters, const Options& options)
+    : OptimizerOf(std::move(parameters), options), moves_(options.momentum != 0) {
   if (options.nesterov && options.momentum == 0)
     fail(ErrorKind::config, "SGD: nesterov needs momentum: expected momentum > 0, got 0");
   if (options.nesterov && options.dampening != 0)
@@ -55,7 +56,7 @@ SGD::SGD(std::vector<NamedTensor> parameters, const Options& options) : Optimize
 
 std::span<const char* const> SGD::buffer_names() const {
   static constexpr const char* kNames[] = {"momentum_buffer"};
-  return {kNames, options_.momentum != 0 ? 1u : 0u};
+  return {kNames, moves_ ? 1u : 0u};
 }
 
 void SGD::update(const Tensor& parameter, const Tensor& gradient, const State& state) {
@@ -97,12 +98,12 @@ void AdamW::update(const Tensor& parameter, const Tensor& gradient, const State&
 // --- RMSprop --------------------------------------------------------------------------------------------------------
 
 RMSprop::RMSprop(std::vector<NamedTensor> parameters, const Options& options)
-    : OptimizerOf(std::move(parameters), options) {}
+    : OptimizerOf(std::move(parameters), options), moves_(options.momentum != 0) {}
 
 std::span<const char* const> RMSprop::buffer_names() const {
   static constexpr const char* kCentered[] = {"square_avg", "grad_avg", "momentum_buffer"};
   static constexpr const char* kPlain[] = {"square_avg", "momentum_buffer"};
-  const std::size_t with_momentum = options_.momentum > 0 ? 1 : 0;
+  const std::size_t with_momentum = moves_ ? 1 : 0;
   if (options_.centered) return {kCentered, 2 + with_momentum};
   return {kPlain, 1 + with_momentum};
 }
