@@ -1,0 +1,256 @@
+#include <algorithm>
+#include <cmath>
+
+#include "support/catch.hpp"
+#include "support/golden.hpp"
+#include "support/golden_options.hpp"
+#include "support/kernel_check.hpp"
+#include "taper/autograd.hpp"
+#include "taper/io.hpp"
+#include "taper/nn/registry.hpp"
+
+using namespace taper;
+using nlohmann::json;
+using nn::LayerType;
+
+// What must hold for every layer that JSON knows. Each check says what is wrong with an entry, "" if nothing.
+namespace {
+
+std::vector<Tensor> random_inputs(const LayerType& type, DType dtype, std::int64_t batch = 0) {
+  manual_seed(17);
+  std::vector<Tensor> inputs;
+  for (const Shape& shape : type.example_inputs)
+    inputs.push_back(uniform(batch > 0 ? shape.with(0, batch) : shape, -2, 2, dtype).requires_grad_());
+  return inputs;
+}
+
+std::shared_ptr<nn::Module> build(const LayerType& type, DType dtype) {
+  manual_seed(23);
+  const auto module = type.make(test::options_from(type, json::parse(type.example)).get());
+  module->to(dtype);
+  return module;
+}
+
+/// A call that draws the same random numbers each time.
+Tensor call(nn::Module& module, const std::vector<Tensor>& inputs) {
+  manual_seed(29);
+  return module.forward_all(inputs);
+}
+
+struct FieldList final : FieldVisitor {
+  std::vector<std::string> keys;
+  std::string undocumented;
+  void visit(const Field& field, FieldAccess&) override {
+    keys.emplace_back(field.key);
+    if (std::string(field.help).size() < 5) undocumented = field.key;
+  }
+};
+
+FieldList fields_of(const LayerType& type) {
+  FieldList list;
+  type.visit(type.new_options().get(), list);
+  return list;
+}
+
+std::string documentation_problem(const LayerType& type) {
+  if (type.example.empty()) return "no example";
+  if (type.example_inputs.size() < type.min_inputs || type.example_inputs.size() > type.max_inputs)
+    return "number of example inputs";
+  if (type.summary.size() < 10 || type.summary.back() != '.') return "summary is no sentence";
+  if (type.summary.find("->") == std::string::npos) return "summary without shapes";
+  const std::string undocumented = fields_of(type).undocumented;
+  return undocumented.empty() ? "" : "field without help: " + undocumented;
+}
+
+std::string inference_problem(const LayerType& type) {
+  const Tensor y = call(*build(type, DType::float64), random_inputs(type, DType::float64));
+  for (const bool complete : {true, false}) {
+    json example = json::parse(type.example);
+    for (const char* key : {"in_channels", "in_features", "num_features"})
+      if (!complete) example.erase(key);
+    const auto options = test::options_from(type, example);
+    const Shape shape = type.infer(options.get(), type.example_inputs);
+    if (!(shape == y.shape())) return "infers " + to_string(shape) + ", gives " + to_string(y.shape());
+    if (call(*type.make(options.get()), random_inputs(type, DType::float32)).shape() != y.shape())
+      return "inferred options give another shape";
+  }
+  return "";
+}
+
+std::string gradient_problem(const LayerType& type) {
+  const auto module = build(type, DType::float64);
+  std::vector<Tensor> checked = random_inputs(type, DType::float64);
+  const std::size_t inputs = checked.size();
+  for (const Tensor& parameter : module->parameters()) checked.push_back(parameter);
+  const auto report = autograd::gradcheck(
+      [&](const std::vector<Tensor>& x) {
+        return call(*module, {x.begin(), x.begin() + std::ptrdiff_t(inputs)});
+      },
+      checked);
+  return report.ok ? "" : report.to_string();
+}
+
+std::string saving_problem(const LayerType& type) {
+  const auto saved = build(type, DType::float32);
+  const auto loaded = type.make(test::options_from(type, json::parse(type.example)).get());
+  const auto inputs = random_inputs(type, DType::float32);
+  const auto expected = call(*saved, inputs).to_vector<float>();
+  if (saved->state_dict().empty()) return loaded->state_dict().empty() ? "" : "a state of its own";
+  if (call(*loaded, inputs).to_vector<float>() == expected) return "starts alike, so that loading would show nothing";
+  loaded->load_state_dict(io::safetensors_from_bytes(io::safetensors_to_bytes(saved->state_dict())).tensors);
+  return test::same_bits(call(*loaded, inputs).to_vector<float>(), expected) ? "" : "differs when loaded";
+}
+
+/// The output and all gradients, over a batch that is worth several threads.
+std::vector<float> step(const LayerType& type, std::int64_t batch) {
+  const auto module = build(type, DType::float32);
+  const auto inputs = random_inputs(type, DType::float32, batch);
+  const Tensor y = call(*module, inputs);
+  y.backward(uniform(y.shape(), -1, 1));
+  std::vector<float> all = y.to_vector<float>();
+  std::vector<Tensor> leaves = inputs;
+  for (const Tensor& parameter : module->parameters()) leaves.push_back(parameter);
+  for (const Tensor& leaf : leaves) {
+    const auto gradient = leaf.grad().to_vector<float>();
+    all.insert(all.end(), gradient.begin(), gradient.end());
+  }
+  return all;
+}
+
+std::string threads_problem(const LayerType& type) {
+  return test::same_on_any_threads([&] { return step(type, 4099); }) ? "" : "differs between numbers of threads";
+}
+
+/// Layers that count dimensions from the batch read an input without one differently.
+bool counts_dimensions(const LayerType& type) {
+  const auto keys = fields_of(type).keys;
+  return std::any_of(keys.begin(), keys.end(), [](const std::string& k) { return k.find("dim") != std::string::npos; });
+}
+
+std::string unbatched_problem(const LayerType& type) {
+  if (counts_dimensions(type)) return "";
+  const auto module = build(type, DType::float64);
+  module->eval();
+  const auto inputs = random_inputs(type, DType::float64);
+  const Tensor batched = call(*module, inputs);
+  for (std::int64_t row = 0; row < batched.size(0); ++row) {
+    std::vector<Tensor> alone;
+    for (const Tensor& input : inputs) alone.push_back(input.select(0, row));
+    const std::string problem =
+        test::golden_difference(call(*module, alone), batched.select(0, row), {.relative = 1e-13, .floor = 1});
+    if (!problem.empty()) return "row " + std::to_string(row) + " alone: " + problem;
+  }
+  return "";
+}
+
+std::string printing_problem(const LayerType& type) {
+  const std::string text = build(type, DType::float32)->to_string();
+  if (text.rfind(type.name + "(", 0) != 0) return "printed as " + text;
+  for (const std::string& key : fields_of(type).keys)
+    if (text.find(key + "=") == std::string::npos) return key + " is missing in " + text;
+  return "";
+}
+
+struct Check {
+  const char* what;
+  std::string (*problem)(const LayerType&);
+};
+constexpr Check kChecks[] = {{"is documented", documentation_problem},
+                             {"infers the shape its forward gives", inference_problem},
+                             {"has the gradients of its values", gradient_problem},
+                             {"is the same after saving and loading", saving_problem},
+                             {"gives the same bits on any number of threads", threads_problem},
+                             {"gives each row of a batch what it gives the row alone", unbatched_problem},
+                             {"prints all its options", printing_problem}};
+
+/// All that is wrong with an entry, one line each.
+std::string problems_of(const LayerType& type) {
+  std::string all;
+  for (const Check& check : kChecks) {
+    std::string problem;
+    try {
+      problem = check.problem(type);
+    } catch (const std::exception& e) {
+      problem = e.what();
+    }
+    if (!problem.empty()) all += std::string(check.what) + ": " + problem + "\n";
+  }
+  return all;
+}
+
+// --- a layer with mistakes ------------------------------------------------------------------------------------------
+
+enum class Mistake { none, gradient, shape, rows };
+
+struct FlawedOptions {
+  static constexpr const char* kType = "Flawed";
+  std::int64_t times = 3;
+};
+void fields(FlawedOptions& o, FieldVisitor& visit) { visit({"times", "factor of the input"}, o.times); }
+
+/// Multiplies by `times`, and by a parameter.
+template <Mistake M>
+struct Flawed : nn::Layer<FlawedOptions> {
+  explicit Flawed(FlawedOptions options) : Layer(options), weight(uniform({}, 1, 2)) {
+    register_parameter("weight", weight);
+  }
+  Tensor forward(const Tensor& x) override {
+    const Tensor factor = M == Mistake::gradient ? weight.detach() : weight;
+    const Tensor y = mul(mul(x, factor), options_.times);
+    return M == Mistake::rows && x.dim() == 3 ? mul(y, x.size(0)) : y;
+  }
+  static Shape infer(Options&, std::span<const Shape> inputs) {
+    return M == Mistake::shape ? inputs[0].with(1, 1) : inputs[0];
+  }
+  Tensor weight;
+};
+
+template <Mistake M>
+LayerType flawed() {
+  return nn::layer_type<Flawed<M>>("Multiplies: [*] -> [*].", R"({"times": 5})", {{2, 3, 7}});
+}
+
+}  // namespace
+
+TEST_CASE("every layer keeps what the catalogue promises") {
+  for (const LayerType& type : nn::layer_types()) {
+    INFO(type.name);
+    CHECK(problems_of(type) == "");
+  }
+}
+
+TEST_CASE("the checks of the catalogue notice each kind of mistake") {
+  CHECK(problems_of(flawed<Mistake::none>()) == "");
+  const auto reports = [](const LayerType& type, const std::string& line) {
+    const std::string problems = problems_of(type);
+    INFO(problems);
+    CHECK(problems.find(line) != std::string::npos);
+  };
+  reports(flawed<Mistake::gradient>(),
+          "has the gradients of its values: gradient of mul_scalar with respect to input 1");
+  reports(flawed<Mistake::shape>(), "infers the shape its forward gives: infers [2, 1, 7], gives [2, 3, 7]\n");
+  reports(flawed<Mistake::rows>(), "gives each row of a batch what it gives the row alone: row 0 alone: element 0");
+  LayerType bare = flawed<Mistake::none>();
+  bare.example.clear();
+  reports(bare, "is documented: no example\n");
+  bare = flawed<Mistake::none>();
+  bare.summary = "Multiplies";
+  reports(bare, "is documented: summary is no sentence\n");
+  bare.summary = "Multiplies things.";
+  reports(bare, "is documented: summary without shapes\n");
+  bare.name = "Other";
+  reports(bare, "prints all its options: printed as Flawed(times=5)\n");
+  bare.example = R"({"time": 5})";
+  reports(bare, "is the same after saving and loading: unknown key in {\"time\":5}\n");
+}
+
+TEST_CASE("the catalogue finds layers by name and refuses a name twice") {
+  REQUIRE(nn::find_layer_type("Conv1d") != nullptr);
+  CHECK(nn::find_layer_type("Conv1d")->name == "Conv1d");
+  CHECK(nn::find_layer_type("conv1d") == nullptr);
+  LayerType again = flawed<Mistake::none>();
+  again.name = "Linear";
+  const std::size_t count = nn::layer_types().size();
+  CHECK_THROWS_WITH(nn::register_layer(again), "register_layer: the name is taken: expected a new one, got Linear");
+  CHECK(nn::layer_types().size() == count);
+}
