@@ -49,7 +49,7 @@ std::string layer_of(const std::string& path) {
       {"core/", "core"},           {"taper/tensor.hpp", "core"}, {"taper/autograd.hpp", "core"},
       {"taper/creation.hpp", "core"}, {"src/ops/", "ops"},      {"ops/", "ops"},
       {"taper/ops.hpp", "ops"},    {"src/optim/", "optim"},     {"optim/", "optim"},
-      {"taper/optim.hpp", "optim"}, {"src/io/", "io"},          {"io/", "io"},
+      {"taper/optim.hpp", "optim"}, {"taper/lr_scheduler.hpp", "optim"}, {"src/io/", "io"},          {"io/", "io"},
       {"taper/io.hpp", "io"},      {"src/data/", "data"},       {"data/", "data"},
       {"taper/data.hpp", "data"},  {"taper/nn/", "nn"},         {"modules/", "nn"},
       {"src/config/", "config"},   {"config/", "config"},       {"src/train/", "train"},

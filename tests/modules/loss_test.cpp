@@ -3,11 +3,15 @@
 #include <set>
 
 #include "core/memory.hpp"
+#include "support/accuracy.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "support/golden_options.hpp"
+#include "support/message_of.hpp"
+#include "support/spread.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
+#include "taper/ops.hpp"
 
 using namespace taper;
 using namespace taper::nn;
@@ -18,27 +22,10 @@ using functional::l1_loss;
 using functional::mse_loss;
 using functional::nll_loss;
 using functional::smooth_l1_loss;
+using test::message_of;
+using test::spread;
 
 namespace {
-
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
-Tensor f64(std::initializer_list<NestedList> values) { return tensor(values, DType::float64); }
-
-/// Pseudo-random numbers around 0 that no two elements share.
-Tensor spread(const Shape& shape, double step = 0.37) {
-  std::vector<double> values(std::size_t(shape.numel()));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(1.0 + step * double(i) * double(i + 3)) * 1.7;
-  return from_data(values, shape);
-}
 
 /// Runs all stored cases of losses in one element type and returns the names of the types seen.
 std::set<std::string> run_stored(DType dtype, const test::Tolerance& tolerance) {
@@ -72,15 +59,6 @@ TEST_CASE("losses in float64 give PyTorch's numbers and gradients", "[loss]") {
 
 TEST_CASE("losses in float32 give PyTorch's numbers and gradients", "[loss]") { run_stored(DType::float32, {1e-6, 1}); }
 
-TEST_CASE("cross entropy of a row worked by hand", "[loss]") {
-  // softmax of (log 1, log 2, log 5) is (1, 2, 5) / 8
-  const Tensor x = f64({std::log(1.0), std::log(2.0), std::log(5.0)}).requires_grad_();
-  const Tensor y = cross_entropy(x, scalar(1, DType::int64));
-  CHECK(y.item() == Approx(std::log(4.0)));
-  y.backward();
-  CHECK(test::golden_difference(x.grad(), f64({0.125, -0.75, 0.625}), {1e-14, 1}) == "");
-}
-
 TEST_CASE("every loss passes the gradient check", "[loss]") {
   const Tensor x = spread({2, 3, 5}).requires_grad_(), t = spread({2, 3, 5}, 0.53).requires_grad_();
   const Tensor classes = tensor({{0, 2, -100, 1, 1}, {2, 2, 0, 1, -100}});
@@ -110,4 +88,67 @@ TEST_CASE("every loss passes the gradient check", "[loss]") {
           a, b, {.weight = {0.5, 2, 1, 3, 0.25}, .pos_weight = {2.5}, .reduction = reduction});
     });
   }
+}
+
+TEST_CASE("gradients of both sides add up when prediction and target come from one tensor", "[loss]") {
+  // L = mean (2 x - x)^2, so dL/dx = 2 x / n
+  const Tensor x = spread({3, 2}).requires_grad_();
+  mse_loss(mul(x, 2), x).backward();
+  std::vector<double> expected = x.to_vector<double>();
+  for (double& value : expected) value *= 2.0 / 6;
+  CHECK(test::relative_error(x.grad().to_vector<double>(), expected) < 1e-15);
+}
+
+TEST_CASE("losses refuse shapes, types and options that do not fit", "[loss]") {
+  const Tensor x = spread({2, 3});
+  CHECK(message_of([&] { mse_loss(x, spread({3})); }) ==
+        "mse_loss: target and input have different shapes: expected [2, 3], got [3]; reshape one of them");
+  CHECK(message_of([&] {
+          l1_loss(x, zeros({2, 3}));
+        }) ==
+        "l1_loss: target and input have different element types: expected float64, got float32; convert with to()");
+  CHECK(message_of([&] { smooth_l1_loss(x, x, {.beta = -1}); }) ==
+        "smooth_l1_loss: beta is out of range: expected >= 0, got -1");
+  CHECK(message_of([&] { huber_loss(x, x, {.delta = 0}); }) ==
+        "huber_loss: delta is out of range: expected > 0, got 0");
+  CHECK(message_of([&] {
+          binary_cross_entropy_with_logits(x, x, {.weight = {1, 2}});
+        }) ==
+        "binary_cross_entropy_with_logits: weight must have one number or one for each position of the last dimension "
+        "of [2, 3]: expected 3, got 2");
+  CHECK(message_of([&] {
+          binary_cross_entropy_with_logits(x, x, {.pos_weight = {1, 2, 3, 4}});
+        }) ==
+        "binary_cross_entropy_with_logits: pos_weight must have one number or one for each position of the last "
+        "dimension of [2, 3]: expected 3, got 4");
+  MSELoss loss;
+  CHECK(message_of([&] { loss.forward_all(std::vector<Tensor>{x}); }) ==
+        "MSELoss: takes a prediction and its target: expected 2, got 1");
+}
+
+TEST_CASE("a loss prints its options and runs as a module of two inputs", "[loss]") {
+  CrossEntropyLoss loss({.weight = {0.5, 2}, .reduction = Reduction::sum});
+  CHECK(loss.to_string() ==
+        "CrossEntropyLoss(weight=[0.5, 2.0], ignore_index=-100, label_smoothing=0.0, reduction=\"sum\")");
+  const std::vector<Tensor> inputs{spread({3, 2}), tensor({0, 1, 0})};
+  CHECK(loss.forward_all(inputs).item() == loss(inputs[0], inputs[1]).item());
+}
+
+TEST_CASE("losses allocate nothing in steady state", "[loss]") {
+  const Tensor x = spread({7, 5}).requires_grad_(), like = spread({7, 5}, 0.11), t = tensor({0, 1, 2, 3, 4, -100, 1});
+  CrossEntropyLoss classes({.weight = {1, 2, 3, 4, 5}, .label_smoothing = 0.1});
+  BCEWithLogitsLoss binary({.weight = {2}, .pos_weight = {1, 2, 3, 4, 5}});
+  MSELoss squares;
+  const auto round = [&] {
+    classes(x, t).backward();
+    binary(x, like).backward();
+    squares(x, like).backward();
+    x.zero_grad();
+  };
+  for (int i = 0; i < 3; ++i) round();
+  const auto before = detail::memory_stats();
+  for (int i = 0; i < 50; ++i) round();
+  const auto after = detail::memory_stats();
+  CHECK(after.system_allocations == before.system_allocations);
+  CHECK(after.live_bytes == before.live_bytes);
 }
