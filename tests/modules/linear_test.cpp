@@ -107,6 +107,8 @@ TEST_CASE("Linear infers its input features and refuses wrong ones") {
                     "linear: in_features does not fit the input: expected 7, got 11 in [N, 7]");
   CHECK_THROWS_WITH(infer({.out_features = 9}, {1}),
                     "linear: input has no features: expected [N, *, in_features], got [N]");
+  CHECK_THROWS_WITH(infer({.out_features = std::int64_t{1} << 62}, {1, 7}),
+                    "shape: number of elements overflows 64 bits: expected a product below 2^63, got 7 in dimension 1");
 }
 
 TEST_CASE("Linear starts within its bound, differently for each layer, and equally for equal seeds") {
