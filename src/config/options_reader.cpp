@@ -33,17 +33,24 @@ Value value_of(const Json& json) {
 
 namespace {
 
-/// Whether `json` has the JSON type of the field; says what is wrong if not. Ranges and lengths are the field's own affair.
+/// Whether `json` has the JSON type of the field; says what is wrong if not. Ranges and lengths are the field's own
+/// affair.
 bool type_fits(Reader& reader, const FieldType& type, const Json& json, const std::string& pointer) {
   if (json.is_null() && type.nullable) return true;
   const bool list = json.is_array();
   switch (type.kind) {
-    case FieldType::boolean: return reader.boolean(json, pointer).has_value();
-    case FieldType::integer: return reader.integer(json, pointer).has_value();
-    case FieldType::number: return reader.number(json, pointer).has_value();
-    case FieldType::text: return reader.string(json, pointer).has_value();
-    case FieldType::numbers: return reader.numbers(json, pointer).has_value();
-    case FieldType::texts: return list ? reader.strings(json, pointer).has_value() : reader.string(json, pointer).has_value();
+    case FieldType::boolean:
+      return reader.boolean(json, pointer).has_value();
+    case FieldType::integer:
+      return reader.integer(json, pointer).has_value();
+    case FieldType::number:
+      return reader.number(json, pointer).has_value();
+    case FieldType::text:
+      return reader.string(json, pointer).has_value();
+    case FieldType::numbers:
+      return reader.numbers(json, pointer).has_value();
+    case FieldType::texts:
+      return list ? reader.strings(json, pointer).has_value() : reader.string(json, pointer).has_value();
     case FieldType::choice: {
       const std::vector<std::string_view> names(type.choices.begin(), type.choices.end());
       return reader.one_of(json, pointer, names).has_value();

@@ -7,6 +7,7 @@
 #include "config/model_config.hpp"
 #include "taper/data.hpp"
 #include "taper/nn/loss.hpp"
+#include "taper/lr_scheduler.hpp"
 #include "taper/optim.hpp"
 #include "train/options.hpp"
 

@@ -135,8 +135,9 @@ void list_operands(Node& node, std::vector<Operand>& operands) {
 GradientSlot slot_for(Node& node, std::size_t i, Scratch& lists) {
   Node& producer = *node.inputs()[i].producer;
   const std::size_t bytes = std::size_t(producer.numel) * size_of(producer.dtype);
-  bool seen = false;
-  for (std::size_t j = 0; j < i; ++j) seen |= bool(lists.slots[j]) && node.inputs()[j].producer == &producer;
+  const auto consumer = std::uint32_t(node.position);
+  const bool seen = producer.gradient && producer.last_consumer == consumer;
+  producer.last_consumer = consumer;
   GradientSlot slot{.gradient = lists.operands[i]};
   if (seen) {
     lists.extra_terms.push_back({&producer, detail::new_buffer(bytes)});

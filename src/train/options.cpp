@@ -30,7 +30,7 @@ void fields(CheckpointOptions& options, FieldVisitor& visitor) {
 }
 
 void fields(TrainOptions& options, FieldVisitor& visitor) {
-  visitor({"epochs", "times every sample is seen", kNonNegative}, options.epochs);
+  visitor({"epochs", "times every sample is seen", kPositive}, options.epochs);
   visitor({"batch_size", "samples of one step", kPositive}, options.batch_size);
   visitor({"seed", "of initial values, order of the samples, dropout and split", kNonNegative}, options.seed);
   visitor({"shuffle", "whether every epoch has another order of the samples"}, options.shuffle);

@@ -43,17 +43,39 @@ bool starts_with(const std::string& text, const std::string& prefix) { return te
 /// The layer a file or an included header belongs to; "" for the standard library and foreign headers.
 std::string layer_of(const std::string& path) {
   static const std::vector<std::pair<std::string, std::string>> kLayers = {
-      {"src/base/", "base"},       {"base/", "base"},           {"taper/shape.hpp", "base"},
-      {"taper/dtype.hpp", "base"}, {"taper/error.hpp", "base"}, {"taper/fields.hpp", "base"},
-      {"src/kernels/", "kernels"}, {"kernels/", "kernels"},     {"src/core/", "core"},
-      {"core/", "core"},           {"taper/tensor.hpp", "core"}, {"taper/autograd.hpp", "core"},
-      {"taper/creation.hpp", "core"}, {"src/ops/", "ops"},      {"ops/", "ops"},
-      {"taper/ops.hpp", "ops"},    {"src/optim/", "optim"},     {"optim/", "optim"},
-      {"taper/optim.hpp", "optim"}, {"taper/lr_scheduler.hpp", "optim"}, {"src/io/", "io"},          {"io/", "io"},
-      {"taper/io.hpp", "io"},      {"src/data/", "data"},       {"data/", "data"},
-      {"taper/data.hpp", "data"},  {"taper/nn/", "nn"},         {"modules/", "nn"},
-      {"src/config/", "config"},   {"config/", "config"},       {"src/train/", "train"},
-      {"train/", "train"},         {"src/cli/", "cli"},         {"taper/taper.hpp", "all"},
+      {"src/base/", "base"},
+      {"base/", "base"},
+      {"taper/shape.hpp", "base"},
+      {"taper/dtype.hpp", "base"},
+      {"taper/error.hpp", "base"},
+      {"taper/fields.hpp", "base"},
+      {"src/kernels/", "kernels"},
+      {"kernels/", "kernels"},
+      {"src/core/", "core"},
+      {"core/", "core"},
+      {"taper/tensor.hpp", "core"},
+      {"taper/autograd.hpp", "core"},
+      {"taper/creation.hpp", "core"},
+      {"src/ops/", "ops"},
+      {"ops/", "ops"},
+      {"taper/ops.hpp", "ops"},
+      {"src/optim/", "optim"},
+      {"optim/", "optim"},
+      {"taper/optim.hpp", "optim"},
+      {"src/io/", "io"},
+      {"io/", "io"},
+      {"taper/io.hpp", "io"},
+      {"src/data/", "data"},
+      {"data/", "data"},
+      {"taper/data.hpp", "data"},
+      {"taper/nn/", "nn"},
+      {"modules/", "nn"},
+      {"src/config/", "config"},
+      {"config/", "config"},
+      {"src/train/", "train"},
+      {"train/", "train"},
+      {"src/cli/", "cli"},
+      {"taper/taper.hpp", "all"},
   };
   for (const auto& [prefix, layer] : kLayers)
     if (starts_with(path, prefix)) return layer;
@@ -106,21 +128,25 @@ TEST_CASE("the include rule would notice a kernel that knows tensors") {
 }
 
 TEST_CASE("public headers include the standard library and each other, and nothing heavy") {
-  static const std::set<std::string> kHeavy = {"iostream", "functional", "random", "filesystem", "regex", "fstream", "sstream",
-                                               "unordered_map", "map", "thread", "future"};
+  static const std::set<std::string> kHeavy = {"iostream", "functional",    "random", "filesystem", "regex", "fstream",
+                                               "sstream",  "unordered_map", "map",    "thread",     "future"};
   std::vector<std::string> wrong;
   for (const fs::path& file : sources_below("include"))
     for (const std::string& header : includes_of(read(file))) {
       const bool own = starts_with(header, "taper/");
       const bool standard = header.find('.') == std::string::npos && header.find('/') == std::string::npos;
-      if ((!own && !standard) || kHeavy.count(header)) wrong.push_back(file.filename().string() + " includes " + header);
+      if ((!own && !standard) || kHeavy.count(header))
+        wrong.push_back(file.filename().string() + " includes " + header);
     }
   CHECK(wrong == std::vector<std::string>{});
 }
 
 TEST_CASE("third-party libraries stay in their layer") {
-  static const std::vector<std::pair<std::string, std::string>> kOnlyIn = {
-      {"Eigen/", "src/kernels"}, {"omp.h", "src/kernels"}, {"nlohmann/", "src/config"}, {"zlib.h", "src/io"}, {"CLI/", "src/cli"}};
+  static const std::vector<std::pair<std::string, std::string>> kOnlyIn = {{"Eigen/", "src/kernels"},
+                                                                           {"omp.h", "src/kernels"},
+                                                                           {"nlohmann/", "src/config"},
+                                                                           {"zlib.h", "src/io"},
+                                                                           {"CLI/", "src/cli"}};
   std::vector<std::string> wrong;
   for (const char* folder : {"include", "src", "modules"})
     for (const fs::path& file : sources_below(folder)) {
@@ -133,8 +159,8 @@ TEST_CASE("third-party libraries stay in their layer") {
 }
 
 TEST_CASE("the umbrella header keeps its budget of preprocessed lines") {
-  const std::string command = std::string(TAPER_CXX) + " -std=c++20 -E -P -x c++ -I" + (kRoot / "include").string() + " " +
-                              (kRoot / "include/taper/taper.hpp").string() + " 2>&1 | wc -l";
+  const std::string command = std::string(TAPER_CXX) + " -std=c++20 -E -P -x c++ -I" + (kRoot / "include").string() +
+                              " " + (kRoot / "include/taper/taper.hpp").string() + " 2>&1 | wc -l";
   FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
   long lines = 0;
@@ -148,8 +174,10 @@ TEST_CASE("the umbrella header keeps its budget of preprocessed lines") {
 TEST_CASE("every layer's source has a test of its own name") {
   std::vector<std::string> missing;
   for (const fs::path& file : sources_below("modules")) {
-    if (file.extension() != ".cpp" || file.stem() == "registry" || file.stem() == "spatial" || file.stem() == "sizes") continue;
-    if (!fs::exists(kRoot / "tests/modules" / (file.stem().string() + "_test.cpp"))) missing.push_back(file.filename().string());
+    if (file.extension() != ".cpp" || file.stem() == "registry" || file.stem() == "spatial" || file.stem() == "sizes")
+      continue;
+    if (!fs::exists(kRoot / "tests/modules" / (file.stem().string() + "_test.cpp")))
+      missing.push_back(file.filename().string());
   }
   CHECK(missing == std::vector<std::string>{});
 }
