@@ -271,7 +271,11 @@ TrainingConfig parse_training_config(const std::string& text, const std::string&
 }
 
 TrainingConfig load_training_config(const std::string& path, const std::vector<Override>& overrides) {
-  return parse_training_config(read_text(path), path, overrides);
+  TrainingConfig config = parse_training_config(read_text(path), path, overrides);
+  const auto slash = path.find_last_of('/');
+  for (auto* source : {&config.data.train, &config.data.validation, &config.data.test})
+    if (*source) (*source)->base_directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  return config;
 }
 
 LoadedModel parse_model(const std::string& text, const std::string& name, const std::vector<Override>& overrides) {

@@ -49,10 +49,10 @@ class RunDirectory {
 
 /// What env.json says beside version, compiler, processor and threads.
 struct Surroundings {
-  std::string command_line;
-  std::string base_directory;  ///< where relative data paths were looked for, second to the working directory
+  std::string command_line = {};
+  std::string base_directory = {};  ///< where relative data paths were looked for, second to the working directory
   std::int64_t seed = 0;
-  std::vector<std::pair<std::string, std::string>> fingerprints;  ///< of the data files: "train", "<size>-<crc>"
+  std::vector<std::pair<std::string, std::string>> fingerprints = {};  ///< of the data files: "train", "<size>-<crc>"
 };
 std::string env_json(const Surroundings& surroundings);
 

@@ -62,6 +62,7 @@ std::string layer_of(const std::string& path) {
       {"src/optim/", "optim"},
       {"optim/", "optim"},
       {"taper/optim.hpp", "optim"},
+      {"taper/lr_scheduler.hpp", "optim"},
       {"src/io/", "io"},
       {"io/", "io"},
       {"taper/io.hpp", "io"},

@@ -1,0 +1,89 @@
+#include "train/prepare.hpp"
+
+#include "base/fail.hpp"
+#include "taper/ops.hpp"
+
+namespace taper::train {
+
+namespace {
+
+Shape batched(std::int64_t n, const Shape& shape) { return Shape{n}.concat(shape); }
+
+/// [N, ...] for messages.
+std::string samples_of(const Shape& shape) {
+  const std::string text = to_string(shape);
+  return shape.rank() == 0 ? "[N]" : "[N, " + text.substr(1);
+}
+
+void fit(const std::string& where, data::Dataset& set, const data::Normalization& normalization,
+         const config::TrainingConfig& config) {
+  set.inputs = fit_inputs(where, normalization.apply(set.inputs), config.model.input);
+  set.targets = fit_targets(where, set.targets, config.model.output(), config.loss);
+}
+
+}  // namespace
+
+Value option_of(const config::Chosen<nn::LossType>& chosen, const std::string& key) {
+  struct Finder final : FieldVisitor {
+    explicit Finder(const std::string& k) : key(k) {}
+    void visit(const Field& field, FieldAccess& access) override {
+      if (key == field.key) value = access.get();
+    }
+    const std::string& key;
+    Value value;
+  };
+  Finder finder(key);
+  chosen.type->visit(chosen.options.get(), finder);
+  return finder.value;
+}
+
+Tensor fit_inputs(const std::string& where, const Tensor& inputs, const Shape& input) {
+  const Shape wanted = batched(inputs.size(0), input);
+  if (inputs.shape() == wanted) return inputs;
+  if (inputs.dim() == 2 && inputs.numel() == wanted.numel()) return reshape(inputs, {wanted.begin(), wanted.end()});
+  fail(ErrorKind::shape, where, ": inputs do not fit the model: expected ", samples_of(input), ", got ",
+       inputs.shape());
+}
+
+Tensor fit_targets(const std::string& where, const Tensor& targets, const Shape& output,
+                   const config::Chosen<nn::LossType>& loss) {
+  if (targets.dtype() != DType::int64) {
+    const Shape wanted = batched(targets.size(0), output);
+    if (targets.numel() != wanted.numel())
+      fail(ErrorKind::shape, where, ": targets do not fit the model's output: expected ", samples_of(output), ", got ",
+           targets.shape());
+    return reshape(targets, {wanted.begin(), wanted.end()});
+  }
+  if (output.rank() == 0)
+    fail(ErrorKind::shape, where, ": the model has no outputs for classes: expected output [N, K], got [N]");
+  const Value ignored = option_of(loss, "ignore_index");
+  const std::int64_t* classes = targets.data<std::int64_t>();
+  for (std::int64_t i = 0; i < targets.numel(); ++i) {
+    const bool is_ignored = ignored.get<std::int64_t>() && *ignored.get<std::int64_t>() == classes[i];
+    if (classes[i] >= output[0] && !is_ignored)
+      fail(ErrorKind::format, where, ": target of sample ", i,
+           " has no output of the model: expected a class from 0 to ", output[0] - 1, ", got ", classes[i]);
+  }
+  return targets;
+}
+
+TrainingData prepare_data(const config::TrainingConfig& config) {
+  TrainingData data;
+  const bool classes = config.loss.type->takes_classes;
+  if (!config.data.train) fail(ErrorKind::config, "data: expected training data, got none");
+  data.train = data::load_dataset(*config.data.train, classes);
+  data.fingerprints.emplace_back("train", data.train.fingerprint);
+  if (config.data.validation) {
+    data.validation = data::load_dataset(*config.data.validation, classes, data.train.labels);
+    data.fingerprints.emplace_back("validation", data.validation.fingerprint);
+  } else if (config.data.validation_split > 0) {
+    std::tie(data.train, data.validation) =
+        data::split_dataset(data.train, config.data.validation_split, std::uint64_t(config.train.seed));
+  }
+  data.normalization = data::Normalization::fit(config.data.normalize, data.train.inputs);
+  fit("/data/train", data.train, data.normalization, config);
+  if (data.has_validation()) fit("/data/validation", data.validation, data.normalization, config);
+  return data;
+}
+
+}  // namespace taper::train

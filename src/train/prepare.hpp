@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/training_config.hpp"
+#include "taper/data.hpp"
+
+namespace taper::train {
+
+/// The samples of a training as the model and the loss want them.
+struct TrainingData {
+  data::Dataset train, validation;  ///< inputs of validation undefined: there is none
+  data::Normalization normalization;
+
+  bool has_validation() const { return validation.inputs.defined(); }
+  /// Of "train" and, if it has a file of its own, "validation".
+  std::vector<std::pair<std::string, std::string>> fingerprints;
+};
+
+/// Reads, splits, standardises and checks the data of a config against its model and loss.
+/// Errors: as `data::load_dataset`; `ErrorKind::shape` for samples that do not fit the model, `ErrorKind::format` for
+/// classes the model has no output for.
+TrainingData prepare_data(const config::TrainingConfig& config);
+
+/// Samples [N, ...] in the shape a model takes, [N, input...]: a table's rows may fill any shape.
+/// Errors: `ErrorKind::shape`.
+Tensor fit_inputs(const std::string& where, const Tensor& inputs, const Shape& input);
+
+/// Targets for outputs [N, output...]: numbers in the outputs' shape; classes checked to be below the number of
+/// outputs, except those the loss ignores. Errors: `ErrorKind::shape`, `ErrorKind::format`.
+Tensor fit_targets(const std::string& where, const Tensor& targets, const Shape& output,
+                   const config::Chosen<nn::LossType>& loss);
+
+/// What an option of a chosen loss is set to; null when there is none of that key.
+Value option_of(const config::Chosen<nn::LossType>& chosen, const std::string& key);
+
+}  // namespace taper::train

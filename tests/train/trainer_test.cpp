@@ -1,0 +1,273 @@
+#include "train/trainer.hpp"
+
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "io/safe_file.hpp"
+#include "support/catch.hpp"
+#include "support/tiny_training.hpp"
+#include "taper/creation.hpp"
+#include "taper/io.hpp"
+
+using namespace taper;
+using namespace taper::train;
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::istringstream text(slurp(path));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+/// Notes what it is told.
+struct Recorder final : Listener {
+  void on_start(const StartReport& report) override {
+    batches = report.batches;
+    train_samples = report.train_samples;
+    validation_samples = report.validation_samples;
+  }
+  void on_batch(const BatchReport& report) override {
+    ++steps;
+    last_loss = report.loss;
+  }
+  void on_epoch(const EpochReport& report) override { rows.push_back(report.values); }
+  void on_checkpoint(const std::string&, std::int64_t epoch, bool is_best) override {
+    (is_best ? best : last).push_back(epoch);
+  }
+  void on_stop(StopReason reason) override { reasons.push_back(reason); }
+
+  std::int64_t batches = 0, train_samples = 0, validation_samples = 0, steps = 0;
+  double last_loss = 0;
+  std::vector<std::vector<double>> rows;
+  std::vector<std::int64_t> best, last;
+  std::vector<StopReason> reasons;
+};
+
+struct Trained {
+  TrainResult result;
+  Recorder recorder;
+};
+
+Trained train_tiny(const TinyTraining& tiny, const std::string& name,
+                   const std::vector<config::Override>& overrides = {}) {
+  const RunDirectory run = RunDirectory::create_at(tiny.path(name));
+  Recorder recorder;
+  TrainResult result = train::train(tiny.config(overrides), run, {.listener = &recorder});
+  return {std::move(result), std::move(recorder)};
+}
+
+}  // namespace
+
+TEST_CASE("a training leaves its files and tells what happens") {
+  const TinyTraining tiny;
+  const auto [result, recorder] = train_tiny(tiny, "run");
+  CHECK(result.reason == StopReason::finished);
+  CHECK(recorder.train_samples == 11);
+  CHECK(recorder.validation_samples == 3);
+  CHECK(recorder.batches == 3);
+  CHECK(recorder.steps == 9);
+  CHECK(recorder.last == std::vector<std::int64_t>{1, 2, 3});
+  CHECK(recorder.best.front() == 1);
+  CHECK(recorder.reasons == std::vector{StopReason::finished});
+  CHECK(result.progress.step == 9);
+
+  const auto lines = lines_of(tiny.path("run/metrics.csv"));
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0] == "epoch,lr,train_loss,train_accuracy,train_f1,val_loss,val_accuracy,val_f1");
+  CHECK(lines[1].starts_with("1,0.02,"));
+  CHECK(lines[3].starts_with("3,0.01,"));
+  CHECK(
+      lines_of(tiny.path("run/events.jsonl")).front().starts_with(R"({"event":"start","epoch":0,"batch":0,"step":0,)"));
+  CHECK(lines_of(tiny.path("run/events.jsonl")).back().find(R"("reason":"finished")") != std::string::npos);
+  CHECK(slurp(tiny.path("run/config.json")) == tiny.config().to_json());
+  CHECK(slurp(tiny.path("run/env.json")).find(R"("seed": 7)") != std::string::npos);
+}
+
+TEST_CASE("the loss falls and the model learns") {
+  const TinyTraining tiny(41);
+  const auto [result, recorder] = train_tiny(tiny, "run", {{"train.epochs", "30"}, {"scheduler.step_size", "20"}});
+  CHECK(recorder.rows.back()[2] < recorder.rows.front()[2]);
+  CHECK(recorder.rows.back()[6] == 1);
+}
+
+TEST_CASE("two trainings leave the same bytes, and another seed leaves others") {
+  const TinyTraining tiny;
+  const std::string first = tiny.last_of("a");
+  rand({17});
+  CHECK(tiny.last_of("b") == first);
+  CHECK(slurp(tiny.path("a/checkpoints/best.safetensors")) == slurp(tiny.path("b/checkpoints/best.safetensors")));
+  CHECK(tiny.last_of("c", {{"train.seed", "8"}}) != first);
+}
+
+TEST_CASE("1, 2 and 3 threads leave the same bytes") {
+  const TinyTraining tiny(67);
+  // Wide enough for the kernels to share the work out.
+  const std::vector<config::Override> wide = {{"model.layers[0].out_channels", "256"}, {"train.batch_size", "53"}};
+  const int before = get_num_threads();
+  std::vector<std::string> bytes;
+  for (const int threads : {1, 2, 3}) {
+    set_num_threads(threads);
+    bytes.push_back(tiny.last_of(std::to_string(threads), wide));
+  }
+  set_num_threads(before);
+  CHECK(bytes[1] == bytes[0]);
+  CHECK(bytes[2] == bytes[0]);
+}
+
+// --- how much of the data -------------------------------------------------------------------------------------------
+
+TEST_CASE("drop_last, limit_batches, overfit_batches and fast_dev_run bound an epoch") {
+  const TinyTraining tiny;
+  CHECK(train_tiny(tiny, "drop", {{"train.drop_last", "true"}}).recorder.steps == 3 * 2);
+  CHECK(train_tiny(tiny, "limit", {{"train.limit_batches", "1"}}).recorder.steps == 3);
+  const auto overfit = train_tiny(tiny, "overfit", {{"train.overfit_batches", "2"}});
+  CHECK(overfit.recorder.steps == 3 * 2);
+  CHECK(overfit.recorder.train_samples == 8);
+  const auto fast = train_tiny(tiny, "fast", {{"train.fast_dev_run", "true"}});
+  CHECK(fast.recorder.steps == 1);
+  CHECK(fast.recorder.rows.size() == 1);
+}
+
+TEST_CASE("a batch larger than the data is one batch, and with drop_last an error") {
+  const TinyTraining tiny;
+  CHECK(train_tiny(tiny, "large", {{"train.batch_size", "1000"}}).recorder.steps == 3);
+  CHECK(error_of([&] {
+          train_tiny(tiny, "none", {{"train.batch_size", "1000"}, {"train.drop_last", "true"}});
+        }) == "/train/batch_size: no batch is full and drop_last leaves out the rest: expected at most 11, got 1000");
+}
+
+TEST_CASE("one sample of constant features trains") {
+  const TinyTraining tiny;
+  io::save_npz(tiny.data_path(), {{"x", full({1, 3, 5}, 4.0)}, {"y", tensor({2})}});
+  auto config = tiny.config();
+  config.data.validation_split = 0;
+  const RunDirectory run = RunDirectory::create_at(tiny.path("run"));
+  const TrainResult result = train::train(config, run);
+  CHECK(result.progress.step == 3);
+  CHECK(result.monitor == "train_loss");
+  CHECK(result.columns == std::vector<std::string>{"epoch", "lr", "train_loss", "train_accuracy", "train_f1"});
+  for (const double value : result.last_row) CHECK(std::isfinite(value));
+}
+
+TEST_CASE("no epochs leave the initial weights") {
+  const TinyTraining tiny;
+  config::TrainingConfig config = tiny.config();
+  config.train.epochs = 0;
+  const RunDirectory run = RunDirectory::create_at(tiny.path("run"));
+  CHECK(train::train(config, run).last_row.empty());
+  CHECK(load_checkpoint(run.last()).progress.step == 0);
+}
+
+TEST_CASE("data that does not fit the model is refused before the first step") {
+  const TinyTraining tiny;
+  const std::string& path = tiny.data_path();
+  const auto refusal = [&](const Tensor& x, const Tensor& y) {
+    io::save_npz(path, {{"x", x}, {"y", y}});
+    return error_of([&] { train::train(tiny.config(), RunDirectory::create_at(tiny.path("run"), true)); });
+  };
+  CHECK(refusal(zeros({8, 5, 3}), zeros({8}, DType::int64)) ==
+        "/data/train: inputs do not fit the model: expected [N, 3, 5], got [6, 5, 3]");
+  CHECK(refusal(zeros({4, 3, 5}), tensor({0, 3, 1, 1})) ==
+        "/data/train: target of sample 1 has no output of the model: expected a class from 0 to 2, got 3");
+}
+
+// --- stopping -------------------------------------------------------------------------------------------------------
+
+TEST_CASE("early stopping waits for its patience and ends with the best weights") {
+  const TinyTraining tiny;
+  // A rate of 0 changes nothing, so that the first epoch stays the best.
+  const auto [result, recorder] = train_tiny(tiny, "run",
+                                             {{"train.epochs", "20"},
+                                              {"optimizer.lr", "0"},
+                                              {"optimizer.weight_decay", "0"},
+                                              {"train.early_stopping", R"({"patience": 3})"}});
+  CHECK(result.reason == StopReason::early_stopping);
+  CHECK(recorder.rows.size() == 4);
+  CHECK(recorder.best == std::vector<std::int64_t>{1});
+  CHECK(result.progress.best.epoch == 1);
+  CHECK(lines_of(tiny.path("run/events.jsonl")).back().find(R"("reason":"early_stopping")") != std::string::npos);
+}
+
+TEST_CASE("the best weights are restored at the end if wanted") {
+  const TinyTraining tiny;
+  // The largest training loss is that of the first epochs.
+  for (const char* restore : {"true", "false"}) {
+    const auto [result, recorder] =
+        train_tiny(tiny, restore,
+                   {{"train.epochs", "6"},
+                    {"train.checkpoint", R"({"monitor": "train_loss", "mode": "max"})"},
+                    {"train.early_stopping", std::string(R"({"patience": 100, "restore_best": )") + restore + "}"}});
+    REQUIRE(result.progress.best.epoch < 6);
+    const bool restored = std::string(restore) == "true";
+    const Checkpoint kept = load_checkpoint(
+        tiny.path(std::string(restore) + "/checkpoints/" + (restored ? "best" : "last") + ".safetensors"));
+    const nn::StateDict state = result.trained.model->state_dict();
+    for (const auto& [name, tensor] : kept.model)
+      for (const auto& own : state)
+        if (own.name == name) CHECK(own.tensor.to_vector<float>() == tensor.to_vector<float>());
+  }
+}
+
+TEST_CASE("a loss that is not finite stops the training and leaves the last checkpoint") {
+  const TinyTraining tiny;
+  {
+    const RunDirectory run = RunDirectory::create_at(tiny.path("run"));
+    StopAfter stop(4);
+    train::train(tiny.config(), run, stop.controls());
+  }
+  const std::string before = slurp(tiny.path("run/checkpoints/last.safetensors"));
+  // The weights of the checkpoint are poisoned, as a fault in a layer would.
+  Checkpoint poisoned = load_checkpoint(tiny.path("run/checkpoints/last.safetensors"));
+  for (auto& [name, tensor] : poisoned.model)
+    if (name == "fc.weight") tensor.data<float>()[5] = std::numeric_limits<float>::quiet_NaN();
+  save_checkpoint(tiny.path("run/checkpoints/last.safetensors"), poisoned);
+  const std::string with_nan = slurp(tiny.path("run/checkpoints/last.safetensors"));
+  const RunDirectory run = RunDirectory::open(tiny.path("run"));
+  CHECK(error_of([&] { resume(tiny.config(), run); }) ==
+        "train: the loss is nan in step 5 (epoch 2, batch 2); first bad tensor: fc.weight, element 5; the step was not "
+        "taken; a lower learning rate or clip_grad_norm may help");
+  CHECK_THROWS_AS(resume(tiny.config(), run), DivergedError);
+  CHECK(slurp(run.last()) == with_nan);
+  CHECK(with_nan != before);
+  CHECK(lines_of(tiny.path("run/events.jsonl")).back().find(R"("reason":"diverged")") != std::string::npos);
+}
+
+TEST_CASE("a gradient that is not finite stops the training before the optimiser sees it") {
+  const TinyTraining tiny;
+  // Inputs whose squares leave float32: the loss of the first step is finite, its gradient is not.
+  io::save_npz(tiny.data_path(), {{"x", full({4, 3, 5}, 1e30)}, {"y", full({4}, 1e-8)}});
+  const std::string text = R"({
+    "model": {"input": {"shape": [3, 5]}, "layers": [{"type": "Flatten"}, {"type": "Linear", "name": "fc", "out_features": 1}]},
+    "data": {"train": {"path": ")" +
+                           tiny.data_path() + R"("}},
+    "loss": {"type": "L1Loss", "reduction": "sum"},
+    "optimizer": {"type": "SGD", "lr": 1}, "train": {"epochs": 9, "batch_size": 4}})";
+  const RunDirectory run = RunDirectory::create_at(tiny.path("run"));
+  const std::string message = error_of([&] { train::train(config::parse_training_config(text, "c.json"), run); });
+  CHECK(message.starts_with("train: the loss is inf in step "));
+  CHECK(message.find("(epoch ") != std::string::npos);
+  // The checkpoint of the epoch before has finite weights.
+  for (const auto& named : load_checkpoint(run.last()).model)
+    for (const float value : named.tensor.to_vector<float>()) CHECK(std::isfinite(value));
+}
+
+TEST_CASE("a save that fails ends the training and keeps the checkpoint before") {
+  const TinyTraining tiny;
+  const RunDirectory run = RunDirectory::create_at(tiny.path("run"));
+  struct FailSecondEpoch final : Listener {
+    void on_epoch(const EpochReport& report) override {
+      if (report.epoch == 2) io::file_calls.allocate = [](int, off_t, off_t) { return ENOSPC; };
+    }
+  } listener;
+  const auto allocate = io::file_calls.allocate;
+  const std::string message = error_of([&] { train::train(tiny.config(), run, {.listener = &listener}); });
+  io::file_calls.allocate = allocate;
+  CHECK(message.find("cannot write: No space left on device; free space and resume") != std::string::npos);
+  CHECK(load_checkpoint(run.last()).progress.epoch == 1);
+  // What was lost is made again.
+  resume(tiny.config(), run);
+  CHECK(slurp(run.last()) == tiny.last_of("whole"));
+}
