@@ -68,6 +68,32 @@ auto retry(Call call) {
   return result;
 }
 
+void write_all(int fd, const std::string& path, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::size_t ask = std::min<std::size_t>(bytes.size(), std::size_t{1} << 30);
+    const ssize_t written = retry([&] { return file_calls.write(fd, bytes.data(), ask); });
+    if (written < 0) fail_write(path, errno);
+    if (written == 0) fail_write(path, EIO);
+    bytes.remove_prefix(std::size_t(written));
+  }
+}
+
+/// Whether `path` is a device, a pipe or the like, which takes bytes but must not be replaced.
+bool is_special(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+void write_special(const std::string& path, std::span<const std::string_view> pieces) {
+  struct Descriptor {
+    int fd;
+    ~Descriptor() { file_calls.close(fd); }
+  };
+  const Descriptor out{retry([&] { return file_calls.open(path.c_str(), O_WRONLY | O_CLOEXEC, 0); })};
+  if (out.fd < 0) fail_write(path, errno);
+  for (const auto& piece : pieces) write_all(out.fd, path, piece);
+}
+
 /// The new content of `path` under a name of its own in the same folder, until `commit`.
 class TempFile {
  public:
@@ -94,15 +120,7 @@ class TempFile {
     if (error != 0 && !unsupported) fail_write(path_, error);
   }
 
-  void write(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const std::size_t ask = std::min<std::size_t>(bytes.size(), std::size_t{1} << 30);
-      const ssize_t written = retry([&] { return file_calls.write(fd_, bytes.data(), ask); });
-      if (written < 0) fail_write(path_, errno);
-      if (written == 0) fail_write(path_, EIO);
-      bytes.remove_prefix(std::size_t(written));
-    }
-  }
+  void write(std::string_view bytes) { write_all(fd_, path_, bytes); }
 
   void commit() {
     if (retry([&] { return file_calls.sync(fd_); }) != 0) fail_write(path_, errno);
@@ -158,6 +176,7 @@ bool is_stale(const std::string& path) {
 }  // namespace
 
 void write_file(const std::string& path, std::span<const std::string_view> pieces) {
+  if (is_special(path)) return write_special(path, pieces);
   std::size_t size = 0;
   for (const auto& piece : pieces) size += piece.size();
   TempFile temp(path);

@@ -26,7 +26,7 @@ extern FileCalls file_calls;
 /// or a loss of power, `path` is the old file or the whole new one.
 ///
 /// A temporary file in the same folder takes the bytes, with the space reserved first; it is synced, renamed
-/// over `path`, and the folder is synced. A failure removes it.
+/// over `path`, and the folder is synced. A failure removes it. A device or a pipe is written to as it is.
 /// Errors: `ErrorKind::io`, `path: cannot write: <the system's reason>; <what to do>`.
 void write_file(const std::string& path, std::span<const std::string_view> pieces);
 void write_file(const std::string& path, std::string_view bytes);

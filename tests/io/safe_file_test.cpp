@@ -205,3 +205,28 @@ TEST_CASE("saving over a symbolic link replaces the link and not the file it poi
   CHECK(slurp(folder / "target") == kOld);
   CHECK(slurp(folder / "a") == kNew);
 }
+
+TEST_CASE("a pipe is written to, not replaced by a file") {
+  const TempFolder folder;
+  const std::string path = folder / "pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  const int reader = ::open(path.c_str(), O_RDWR | O_NONBLOCK);  // with both ends here, nobody waits
+  REQUIRE(reader >= 0);
+  io::write_file(path, "abcde");
+  char bytes[7] = {};
+  CHECK(::read(reader, bytes, 6) == 5);
+  CHECK(std::string(bytes) == "abcde");
+  ::close(reader);
+  struct stat status;
+  REQUIRE(::lstat(path.c_str(), &status) == 0);
+  CHECK(S_ISFIFO(status.st_mode));
+  CHECK(folder.list() == std::vector<std::string>{"pipe"});
+}
+
+TEST_CASE("a device that takes no more says so in the system's words") {
+  const TempFolder folder;
+  const std::string path = folder / "full";
+  REQUIRE(::symlink("/dev/full", path.c_str()) == 0);
+  CHECK(error_of([&] { io::write_file(path, "abcde"); }) ==
+        path + ": cannot write: No space left on device; free space and resume");
+}

@@ -1,0 +1,244 @@
+#include "cli/layer_facts.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "base/checked.hpp"
+#include "base/fail.hpp"
+#include "taper/nn/registry.hpp"
+
+namespace taper::cli {
+
+namespace {
+
+// Longer dimensions are not followed place by place.
+constexpr std::int64_t kLongest = 1 << 20;
+
+struct OptionCollector final : FieldVisitor {
+  std::map<std::string, Value> values;
+  std::vector<std::string> order;
+  void visit(const Field& field, FieldAccess& access) override {
+    values[field.key] = access.get();
+    order.push_back(field.key);
+  }
+};
+
+OptionCollector collect(const nn::LayerType* type, void* options) {
+  OptionCollector collector;
+  if (type) type->visit(options, collector);
+  return collector;
+}
+
+OptionCollector options_of(const config::LayerSpec& layer) { return collect(layer.type, layer.options.get()); }
+
+std::int64_t integer(const OptionCollector& options, const char* key, std::int64_t otherwise) {
+  const auto it = options.values.find(key);
+  const std::int64_t* number = it == options.values.end() ? nullptr : it->second.get<std::int64_t>();
+  return number ? *number : otherwise;
+}
+
+bool boolean(const OptionCollector& options, const char* key) {
+  const auto it = options.values.find(key);
+  const bool* value = it == options.values.end() ? nullptr : it->second.get<bool>();
+  return value && *value;
+}
+
+/// One number for each dimension from an option that is a number, a list or neither.
+std::vector<std::int64_t> sizes(const OptionCollector& options, const char* key, std::size_t rank,
+                                const std::vector<std::int64_t>& otherwise) {
+  const auto it = options.values.find(key);
+  if (it == options.values.end()) return otherwise;
+  if (const auto* number = it->second.get<std::int64_t>()) return std::vector<std::int64_t>(rank, *number);
+  const auto* list = it->second.get<Value::List>();
+  if (!list || list->size() != rank) return otherwise;
+  std::vector<std::int64_t> out;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const auto* number = (*list)[i].get<std::int64_t>();
+    out.push_back(number ? *number : otherwise[i]);
+  }
+  return out;
+}
+
+bool is_windowed(const OptionCollector& options) { return options.values.count("kernel_size") > 0; }
+bool is_adaptive(const OptionCollector& options) { return options.values.count("output_size") > 0; }
+bool is_convolution(const OptionCollector& options) {
+  return is_windowed(options) && options.values.count("out_channels") > 0;
+}
+bool is_linear(const OptionCollector& options) { return options.values.count("out_features") > 0; }
+
+/// How a layer's windows slide, one for each spatial dimension.
+std::vector<Window1d> windows_of(const OptionCollector& options, std::size_t rank) {
+  const std::vector<std::int64_t> ones(rank, 1), zeros(rank, 0);
+  const auto kernel = sizes(options, "kernel_size", rank, ones), stride = sizes(options, "stride", rank, kernel);
+  const auto padding = sizes(options, "padding", rank, zeros), dilation = sizes(options, "dilation", rank, ones);
+  std::vector<Window1d> windows;
+  for (std::size_t i = 0; i < rank; ++i)
+    windows.push_back({.kernel = kernel[i],
+                       .stride = stride[i],
+                       .padding_left = padding[i],
+                       .padding_right = padding[i],
+                       .dilation = dilation[i],
+                       .ceil_mode = boolean(options, "ceil_mode")});
+  const auto it = options.values.find("padding");
+  const std::string* word = it == options.values.end() ? nullptr : it->second.get<std::string>();
+  if (word && *word == "same") pad_same("summary", windows);
+  return windows;
+}
+
+/// The windows of every output along one dimension, or nothing for layers without.
+class WindowsAlong {
+ public:
+  WindowsAlong(const OptionCollector& options, const Shape& input, const Shape& output)
+      : rank_(std::size_t(std::max(0, input.rank() - 2))),
+        adaptive_(is_adaptive(options)),
+        input_(input),
+        output_(output) {
+    if (!adaptive_ && is_windowed(options)) windows_ = windows_of(options, rank_);
+    known_ = (adaptive_ || is_windowed(options)) && input.rank() == output.rank();
+    for (std::size_t d = 0; d < rank_; ++d) known_ = known_ && length(d) <= kLongest && outputs(d) <= kLongest;
+  }
+
+  bool known() const { return known_; }
+  std::size_t rank() const { return rank_; }
+  std::int64_t length(std::size_t d) const { return input_[int(d) + 2]; }
+  std::int64_t outputs(std::size_t d) const { return output_[int(d) + 2]; }
+  WindowBounds at(std::size_t d, std::int64_t i) const {
+    return adaptive_ ? adaptive_bounds(length(d), outputs(d), i) : window_bounds(windows_[d], length(d), i);
+  }
+
+ private:
+  std::size_t rank_;
+  bool adaptive_, known_ = false;
+  Shape input_, output_;
+  std::vector<Window1d> windows_;
+};
+
+std::optional<std::int64_t> times(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
+  return a && b ? checked::mul(*a, *b) : std::nullopt;
+}
+std::optional<std::int64_t> plus(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
+  return a && b ? checked::add(*a, *b) : std::nullopt;
+}
+
+/// How many products one output of a convolution or a linear layer sums; 0 for other layers.
+std::optional<std::int64_t> products(const OptionCollector& options, int rank) {
+  if (is_linear(options)) return integer(options, "in_features", 0);
+  if (!is_convolution(options)) return 0;
+  std::optional<std::int64_t> n = integer(options, "in_channels", 0) / integer(options, "groups", 1);
+  const std::size_t spatial = std::size_t(std::max(0, rank - 2));
+  for (const std::int64_t k : sizes(options, "kernel_size", spatial, std::vector<std::int64_t>(spatial, 1)))
+    n = times(n, k);
+  return n;
+}
+
+}  // namespace
+
+std::string changed_options(const config::LayerSpec& layer) {
+  if (!layer.type) return "";
+  const std::shared_ptr<void> defaults = layer.type->new_options();
+  const OptionCollector given = options_of(layer), usual = collect(layer.type, defaults.get());
+  std::string text;
+  for (const std::string& key : given.order) {
+    const std::string value = to_json(given.values.at(key));
+    if (value != to_json(usual.values.at(key))) text += cat(text.empty() ? "" : ", ", key, '=', value);
+  }
+  return text;
+}
+
+std::optional<std::int64_t> parameter_count(const config::LayerSpec& layer) {
+  if (!layer.type) {
+    std::optional<std::int64_t> sum = 0;
+    for (const config::LayerSpec& inner : layer.layers) sum = plus(sum, parameter_count(inner));
+    return sum;
+  }
+  const OptionCollector options = options_of(layer);
+  if (!is_linear(options) && !is_convolution(options)) return layer.type->make(layer.options.get())->parameter_count();
+  const std::int64_t outputs = integer(options, is_linear(options) ? "out_features" : "out_channels", 0);
+  return plus(times(outputs, products(options, layer.output.rank())), boolean(options, "bias") ? outputs : 0);
+}
+
+std::optional<std::int64_t> multiply_adds(const config::LayerSpec& layer) {
+  std::optional<std::int64_t> sum = 0;
+  for (const config::LayerSpec& inner : layer.layers) sum = plus(sum, multiply_adds(inner));
+  return layer.type ? times(layer.output.numel(), products(options_of(layer), layer.output.rank())) : sum;
+}
+
+ReceptiveField::ReceptiveField(const Shape& input) {
+  for (int d = 2; d < input.rank(); ++d) {
+    if (input[d] > kLongest) return;
+    auto& axis = axes_.emplace_back();
+    for (std::int64_t i = 0; i < input[d]; ++i) axis.push_back({i, i + 1});
+    widths_.push_back(1);
+  }
+}
+
+ReceptiveField::ReceptiveField(const config::LayerSpec& layer, std::span<const ReceptiveField> fields,
+                               std::span<const Shape> shapes) {
+  *this = fields.front();
+  for (const ReceptiveField& other : fields.subspan(1)) {
+    all_ = all_ || other.all_;
+    for (std::size_t d = 0; d < std::min(widths_.size(), other.widths_.size()); ++d)
+      widths_[d] = std::max(widths_[d], other.widths_[d]);
+    const bool in_line = std::equal(axes_.begin(), axes_.end(), other.axes_.begin(), other.axes_.end(),
+                                    [](const auto& a, const auto& b) { return a.size() == b.size(); });
+    if (!in_line) axes_.clear();
+    for (std::size_t d = 0; d < axes_.size(); ++d)
+      for (std::size_t i = 0; i < axes_[d].size(); ++i) {
+        axes_[d][i].first = std::min(axes_[d][i].first, other.axes_[d][i].first);
+        axes_[d][i].last = std::max(axes_[d][i].last, other.axes_[d][i].last);
+      }
+  }
+  if (!layer.type || widths_.empty()) return;
+  const OptionCollector options = options_of(layer);
+  const bool mixes_places = options.values.count("dim") > 0 && shapes[0] == layer.output && shapes[0].rank() > 2 &&
+                            integer(options, "dim", 1) != 1 && integer(options, "dim", 1) != 1 - shapes[0].rank();
+  if (is_linear(options) || (mixes_places && fields.size() == 1)) all_ = true;
+  const WindowsAlong windows(options, shapes[0], layer.output);
+  if (!windows.known() || windows.rank() != axes_.size()) {
+    const bool in_place = shapes[0] == layer.output || layer.output.rank() == shapes[0].rank();
+    if (!in_place) axes_.clear();
+    return;
+  }
+  for (std::size_t d = 0; d < axes_.size(); ++d) {
+    std::vector<IndexRange> seen;
+    widths_[d] = 0;
+    for (std::int64_t i = 0; i < windows.outputs(d); ++i) {
+      const WindowBounds bounds = windows.at(d, i);
+      IndexRange range{0, 0};
+      if (bounds.first < bounds.last)
+        range = {axes_[d][std::size_t(bounds.first)].first, axes_[d][std::size_t(bounds.last - 1)].last};
+      seen.push_back(range);
+      widths_[d] = std::max(widths_[d], range.last - range.first);
+    }
+    axes_[d] = std::move(seen);
+  }
+}
+
+std::string ReceptiveField::to_string() const {
+  if (all_) return "all";
+  std::string text;
+  for (const std::int64_t width : widths_) text += cat(text.empty() ? "" : " x ", width);
+  return text;
+}
+
+std::string coverage(const config::LayerSpec& layer, const Shape& input) {
+  if (!layer.type) return "";
+  const WindowsAlong windows(options_of(layer), input, layer.output);
+  if (!windows.known()) return "";
+  std::string text;
+  for (std::size_t d = 0; d < windows.rank(); ++d) {
+    std::int64_t seen = 0, end = 0;
+    for (std::int64_t i = 0; i < windows.outputs(d); ++i) {
+      const WindowBounds bounds = windows.at(d, i);
+      if (bounds.last <= end) continue;
+      seen += bounds.last - std::max(bounds.first, end);
+      end = bounds.last;
+    }
+    const std::int64_t length = windows.length(d);
+    text += cat(d == 0 ? "" : " x ", seen, " of ", length);
+    if (end < length) text += cat(", tail ", length - end);
+  }
+  return text;
+}
+
+}  // namespace taper::cli

@@ -1,0 +1,10 @@
+#include "cli/verb.hpp"
+
+namespace taper::cli {
+
+std::span<const Verb> verbs() {
+  static const Verb all[] = {kRun, kSummary, kLayers, kEnv};
+  return all;
+}
+
+}  // namespace taper::cli

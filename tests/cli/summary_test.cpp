@@ -1,0 +1,82 @@
+#include <nlohmann/json.hpp>
+
+#include "config/training_config.hpp"
+#include "support/catch.hpp"
+#include "support/program.hpp"
+#include "support/temp_folder.hpp"
+#include "taper/nn/registry.hpp"
+
+using namespace taper;
+using nlohmann::json;
+
+TEST_CASE("summary shows shapes, parameters, work, fields and dropped tails") {
+  const TempFolder folder;
+  folder.write("m.json", R"({"input": {"shape": [3, 23]}, "layers": [
+  {"type": "Conv1d", "name": "conv", "out_channels": 5, "kernel_size": 3, "padding": 1},
+  {"type": "ReLU"},
+  {"type": "AvgPool1d", "kernel_size": 4, "stride": 4},
+  {"type": "Sequential", "name": "head", "layers": [
+    {"type": "Flatten"}, {"type": "Linear", "out_features": 2}]}]})");
+  const Outcome outcome = run_taper(folder.path(), {"summary", "m.json"});
+  CHECK(outcome.exit == 0);
+  CHECK(outcome.err == "");
+  CHECK(
+      outcome.out ==
+      R"(layer   type                                                             output   parameters  mult-adds  field  sees
+------  ---------------------------------------------------------------  -------  ----------  ---------  -----  ----------------
+input                                                                    [3, 23]                         1
+conv    Conv1d(in_channels=3, out_channels=5, kernel_size=3, padding=1)  [5, 23]  50          1,035      3      23 of 23
+1       ReLU()                                                           [5, 23]  -           -          3
+2       AvgPool1d(kernel_size=4, stride=4)                               [5, 5]   -           -          6      20 of 23, tail 3
+head    Sequential                                                       [2]
+head.0  Flatten()                                                        [25]     -           -          6
+head.1  Linear(in_features=25, out_features=2)                           [2]      52          50         all
+
+parameters   102 (408 bytes as float32)
+mult-adds    1,085 a sample
+activations  282 a sample (1.1 KiB as float32)
+)");
+}
+
+TEST_CASE("summary stops at the layer that does not fit, and takes changes") {
+  const TempFolder folder;
+  folder.write("late.json",
+               "{\"model\": {\"input\": {\"shape\": [3, 7]}, \"layers\": [\n  {\"type\": \"AvgPool1d\", "
+               "\"kernel_size\": 2},\n  {\"type\": \"AvgPool1d\", \"kernel_size\": 5}\n]}}\n");
+  const Outcome failed = run_taper(folder.path(), {"summary", "late.json"});
+  CHECK(failed.exit == 2);
+  CHECK(failed.out.find("\n0      AvgPool1d(kernel_size=2)  [3, 3]") != std::string::npos);
+  CHECK(failed.out.find("kernel_size=5") == std::string::npos);
+  CHECK(
+      failed.err ==
+      R"(late.json:3:40: error: /model/layers/1/kernel_size (layer AvgPool1d 1): avg_pool1d: output size is too small: expected >= 1, got 0; input size 3, kernel_size 5, stride 5, padding 0, dilation 1; shapes: input [3, 7] -> AvgPool1d [3, 3] -> AvgPool1d
+    3 |   {"type": "AvgPool1d", "kernel_size": 5}
+      |                                        ^
+1 error in late.json
+)");
+  const Outcome changed = run_taper(folder.path(), {"summary", "late.json", "--set", "model.layers[1].kernel_size=3"});
+  CHECK(changed.err == "");
+  CHECK(changed.exit == 0);
+  CHECK(changed.out.find("\n1      AvgPool1d(kernel_size=3)  [3, 1]  -           -              6  3 of 3") !=
+        std::string::npos);
+}
+
+TEST_CASE("summary counts the parameters of every layer of the catalogue as the layer itself does") {
+  const TempFolder folder;
+  for (const nn::LayerType& type : nn::layer_types()) {
+    if (type.min_inputs > 1) continue;
+    json layer = json::parse(type.example), shape = json::array();
+    layer["type"] = type.name;
+    const Shape& input = type.example_inputs[0];
+    for (int d = 1; d < input.rank(); ++d) shape.push_back(input[d]);
+    const json model = {{"input", {{"shape", shape}}}, {"layers", {layer}}};
+    folder.write("m.json", model.dump());
+    const config::LoadedModel loaded = config::load_model(folder / "m.json");
+    INFO(type.name);
+    REQUIRE(loaded.errors == "");
+    const std::int64_t count = config::build_model(loaded.model)->parameter_count();
+    if (count == 0 && type.name.find("Pool") == std::string::npos) continue;  // starting a program takes its time
+    const Outcome outcome = run_taper(folder.path(), {"summary", "m.json"});
+    CHECK(outcome.out.find("\nparameters   " + std::to_string(count) + " (") != std::string::npos);
+  }
+}
