@@ -13,7 +13,7 @@ struct Tanh {
   static constexpr int cost = 24;
   template <class T>
   T f(T x) const {
-    return std::tanh(x);
+    return vector_tanh(x);
   }
   template <class T>
   T grad(T dy, T y) const {
@@ -27,7 +27,7 @@ struct Sigmoid {
   static constexpr int cost = 20;
   template <class T>
   T f(T x) const {
-    return 1 / (1 + std::exp(-x));
+    return vector_sigmoid(x);
   }
   template <class T>
   T grad(T dy, T y) const {
@@ -71,11 +71,11 @@ struct Elu {
   static constexpr int cost = 20;
   template <class T>
   T f(T x) const {
-    return x <= 0 ? T(alpha) * std::expm1(x) : x;
+    return x <= 0 ? T(alpha) * vector_expm1_negative(x) : x;
   }
   template <class T>
   T grad(T dy, T x) const {
-    return x <= 0 ? dy * T(alpha) * std::exp(x) : dy;
+    return x <= 0 ? dy * T(alpha) * vector_exp(x) : dy;
   }
 };
 
@@ -87,11 +87,11 @@ struct Selu {
   static constexpr int cost = 20;
   template <class T>
   T f(T x) const {
-    return x <= 0 ? T(kAlpha * kScale) * std::expm1(x) : T(kScale) * x;
+    return x <= 0 ? T(kAlpha * kScale) * vector_expm1_negative(x) : T(kScale) * x;
   }
   template <class T>
   T grad(T dy, T x) const {
-    return x <= 0 ? dy * T(kAlpha * kScale) * std::exp(x) : dy * T(kScale);
+    return x <= 0 ? dy * T(kAlpha * kScale) * vector_exp(x) : dy * T(kScale);
   }
 };
 
@@ -105,14 +105,15 @@ struct Gelu {
   }
   template <class T>
   T grad(T dy, T x) const {
-    const T density = std::exp(T(-0.5) * x * x) * T(std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+    const T power = T(-0.5) * x * x;
+    const T density = T(std::numbers::inv_sqrtpi / std::numbers::sqrt2) * loop_exp(power);
     return dy * (normal_cdf(x) + x * density);
   }
 
  private:
   template <class T>
   static T normal_cdf(T x) {
-    return T(0.5) * (1 + std::erf(x * T(1 / std::numbers::sqrt2)));
+    return T(0.5) * (1 + vector_erf(x * T(1 / std::numbers::sqrt2)));
   }
 };
 
@@ -122,11 +123,11 @@ struct GeluTanh {
   static constexpr int cost = 40;
   template <class T>
   T f(T x) const {
-    return T(0.5) * x * (1 + std::tanh(inner(x)));
+    return T(0.5) * x * (1 + vector_tanh(inner(x)));
   }
   template <class T>
   T grad(T dy, T x) const {
-    const T t = std::tanh(inner(x));
+    const T t = vector_tanh(inner(x));
     const T slope = T(kBeta) * (1 + T(3 * kKappa) * x * x);
     return dy * (T(0.5) * (1 + t) + T(0.5) * x * (1 - t * t) * slope);
   }
@@ -145,11 +146,11 @@ struct Silu {
   static constexpr int cost = 20;
   template <class T>
   T f(T x) const {
-    return x / (1 + std::exp(-x));
+    return x * vector_sigmoid(x);
   }
   template <class T>
   T grad(T dy, T x) const {
-    const T s = 1 / (1 + std::exp(-x));
+    const T s = vector_sigmoid(x);
     return dy * (s * (1 + x * (1 - s)));
   }
 };
@@ -161,12 +162,13 @@ struct Softplus {
   static constexpr int cost = 32;
   template <class T>
   T f(T x) const {
-    return x * T(beta) > T(threshold) ? x : std::log1p(std::exp(x * T(beta))) / T(beta);
+    const T z = x * T(beta), soft = vector_log1p(vector_exp(z)) / T(beta);
+    return z > T(threshold) ? x : soft;
   }
   template <class T>
   T grad(T dy, T x) const {
     if (x * T(beta) > T(threshold)) return dy;
-    const T z = std::exp(x * T(beta));
+    const T z = vector_exp(x * T(beta));
     return dy * (z / (z + 1));
   }
 };

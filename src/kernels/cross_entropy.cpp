@@ -24,8 +24,9 @@ void log_sum_exp(const T* x, std::int64_t n, std::int64_t inner, std::int64_t wi
   T top[kSoftmaxColumns];
   row_maximum(x, n, inner, width, top);
   for (std::int64_t c = 0; c < width; ++c) lse[c] = 0;
-  for (std::int64_t j = 0; j < n; ++j)
-    for (std::int64_t c = 0; c < width; ++c) lse[c] += static_cast<double>(std::exp(x[j * inner + c] - top[c]));
+  for_each_exp<T>(
+      0, n, inner, width, [&](std::int64_t i, std::int64_t c) { return x[i] - top[c]; },
+      [&](std::int64_t, std::int64_t c, std::int64_t, T e) { lse[c] += static_cast<double>(e); });
   for (std::int64_t c = 0; c < width; ++c) lse[c] = static_cast<double>(top[c]) + std::log(lse[c]);
 }
 

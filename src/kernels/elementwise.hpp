@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/vector_math.hpp"
+
 namespace taper::kernels {
 
 /// What the gradient of a map is computed from, which is what its op has to save.
@@ -79,7 +81,7 @@ struct Exp {
   static constexpr int cost = 16;
   template <class T>
   T f(T x) const {
-    return std::exp(x);
+    return vector_exp(x);
   }
   template <class T>
   T grad(T dy, T y) const {
@@ -93,7 +95,7 @@ struct Log {
   static constexpr int cost = 16;
   template <class T>
   T f(T x) const {
-    return std::log(x);
+    return vector_log(x);
   }
   template <class T>
   T grad(T dy, T x) const {
@@ -107,7 +109,7 @@ struct Log1p {
   static constexpr int cost = 16;
   template <class T>
   T f(T x) const {
-    return std::log1p(x);
+    return vector_log1p(x);
   }
   template <class T>
   T grad(T dy, T x) const {

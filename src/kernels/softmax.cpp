@@ -11,12 +11,11 @@ void softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t 
     double sum[kSoftmaxColumns] = {};
     row_maximum(x + at, n, inner, width, top);
     // y_j = e^(x_j - max), sum = y_0 + y_1 + ...
-    for (std::int64_t j = 0; j < n; ++j)
-      for (std::int64_t c = 0; c < width; ++c) {
-        const std::int64_t i = at + j * inner + c;
-        y[i] = std::exp(x[i] - top[c]);
-        sum[c] += static_cast<double>(y[i]);
-      }
+    const auto below_top = [&](std::int64_t i, std::int64_t c) { return x[i] - top[c]; };
+    for_each_exp<T>(at, n, inner, width, below_top, [&](std::int64_t, std::int64_t c, std::int64_t i, T e) {
+      y[i] = e;
+      sum[c] += static_cast<double>(e);
+    });
     // y_j = y_j / sum
     for (std::int64_t j = 0; j < n; ++j)
       for (std::int64_t c = 0; c < width; ++c) {
@@ -53,9 +52,9 @@ void log_softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int6
     double log_sum[kSoftmaxColumns] = {};
     row_maximum(x + at, n, inner, width, top);
     // log_sum = log(sum e^(x_j - max))
-    for (std::int64_t j = 0; j < n; ++j)
-      for (std::int64_t c = 0; c < width; ++c)
-        log_sum[c] += static_cast<double>(std::exp(x[at + j * inner + c] - top[c]));
+    const auto below_top = [&](std::int64_t i, std::int64_t c) { return x[i] - top[c]; };
+    for_each_exp<T>(at, n, inner, width, below_top,
+                    [&](std::int64_t, std::int64_t c, std::int64_t, T e) { log_sum[c] += static_cast<double>(e); });
     for (std::int64_t c = 0; c < width; ++c) log_sum[c] = std::log(log_sum[c]);
     // y_j = (x_j - max) - log_sum
     for (std::int64_t j = 0; j < n; ++j)
@@ -75,12 +74,11 @@ void log_softmax_grad(const T* dy, const T* y, T* dx, std::int64_t outer, std::i
     for (std::int64_t j = 0; j < n; ++j)
       for (std::int64_t c = 0; c < width; ++c) sum[c] += static_cast<double>(dy[at + j * inner + c]);
     // dx_j = dy_j - e^(y_j) sum
-    for (std::int64_t j = 0; j < n; ++j)
-      for (std::int64_t c = 0; c < width; ++c) {
-        const std::int64_t i = at + j * inner + c;
-        const T d = T(static_cast<double>(dy[i]) - static_cast<double>(std::exp(y[i])) * sum[c]);
-        dx[i] = add ? dx[i] + d : d;
-      }
+    const auto output = [&](std::int64_t i, std::int64_t) { return y[i]; };
+    for_each_exp<T>(at, n, inner, width, output, [&](std::int64_t, std::int64_t c, std::int64_t i, T e) {
+      const T d = T(static_cast<double>(dy[i]) - static_cast<double>(e) * sum[c]);
+      dx[i] = add ? dx[i] + d : d;
+    });
   });
 }
 
