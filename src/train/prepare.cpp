@@ -23,18 +23,8 @@ void fit(const std::string& where, data::Dataset& set, const data::Normalization
 
 }  // namespace
 
-Value option_of(const config::Chosen<nn::LossType>& chosen, const std::string& key) {
-  struct Finder final : FieldVisitor {
-    explicit Finder(const std::string& k) : key(k) {}
-    void visit(const Field& field, FieldAccess& access) override {
-      if (key == field.key) value = access.get();
-    }
-    const std::string& key;
-    Value value;
-  };
-  Finder finder(key);
-  chosen.type->visit(chosen.options.get(), finder);
-  return finder.value;
+void FieldFinder::visit(const Field& field, FieldAccess& access) {
+  if (key == field.key) value = access.get();
 }
 
 Tensor fit_inputs(const std::string& where, const Tensor& inputs, const Shape& input) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,7 +34,21 @@ Tensor fit_inputs(const std::string& where, const Tensor& inputs, const Shape& i
 Tensor fit_targets(const std::string& where, const Tensor& targets, const Shape& output,
                    const config::Chosen<nn::LossType>& loss);
 
-/// What an option of a chosen loss is set to; null when there is none of that key.
-Value option_of(const config::Chosen<nn::LossType>& chosen, const std::string& key);
+/// Finds one field among those it visits.
+struct FieldFinder final : FieldVisitor {
+  explicit FieldFinder(const char* k) : key(k) {}
+  void visit(const Field& field, FieldAccess& access) override;
+
+  const std::string_view key;
+  Value value = {};
+};
+
+/// What an option of a loss, an optimiser or a schedule is set to; null when it has none of that key.
+template <class Type>
+Value option_of(const config::Chosen<Type>& chosen, const char* key) {
+  FieldFinder finder(key);
+  chosen.type->visit(chosen.options.get(), finder);
+  return finder.value;
+}
 
 }  // namespace taper::train

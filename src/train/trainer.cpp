@@ -52,7 +52,6 @@ class Trainer {
   bool train_epoch();
   void train_batch(std::int64_t first, std::int64_t count);
   void check_gradients() const;
-  bool finish_epoch();
   std::vector<double> row_of(const MetricSums& validation) const;
   double in_row(const std::string& column, const std::vector<double>& row) const;
   bool end_of_epoch(const std::vector<double>& row);
@@ -120,6 +119,7 @@ Trainer::Trainer(const config::TrainingConfig& config, const RunDirectory& run, 
   steps_each_batch_ = scheduler_ && config.scheduler.type->name == "OneCycleLR";
   epochs_ = options_.fast_dev_run ? std::min<std::int64_t>(options_.epochs, 1) : options_.epochs;
   batches_ = count_batches();
+  if (steps_each_batch_) check_schedule();
   columns_ = metric_columns(config, has_validation());
   monitor_ = options_.checkpoint.monitor;
   if (monitor_.empty() && options_.early_stopping) monitor_ = options_.early_stopping->monitor;
@@ -137,6 +137,15 @@ std::int64_t Trainer::count_batches() const {
          n, ", got ", size);
   if (options_.limit_batches) batches = std::min(batches, *options_.limit_batches);
   return options_.fast_dev_run ? 1 : batches;
+}
+
+/// A schedule with an end must not reach it in the middle of the training.
+void Trainer::check_schedule() const {
+  const Value total = option_of(config_.scheduler, "total_steps");
+  const std::int64_t steps = epochs_ * batches_;
+  if (*total.get<std::int64_t>() < steps)
+    fail(ErrorKind::config, "/scheduler/total_steps: the schedule ends before the training: expected at least ", steps,
+         " (", epochs_, " epochs of ", batches_, " batches), got ", *total.get<std::int64_t>());
 }
 
 void Trainer::restore(const Checkpoint& c) {
