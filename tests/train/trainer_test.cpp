@@ -102,6 +102,26 @@ TEST_CASE("two trainings leave the same bytes, and another seed leaves others") 
   CHECK(tiny.last_of("c", {{"train.seed", "8"}}) != first);
 }
 
+TEST_CASE("every epoch has an order of its own, unless it is not to be shuffled") {
+  const TinyTraining tiny;
+  struct FirstLosses final : Listener {
+    void on_batch(const BatchReport& report) override {
+      if (report.batch == 1) losses.push_back(report.loss);
+    }
+    std::vector<double> losses;
+  };
+  // With weights that stay as they are, the loss of the first batch tells its samples.
+  std::vector<config::Override> overrides = {
+      {"optimizer.lr", "0"}, {"model.layers[2].p", "0"}, {"train.shuffle", "true"}};
+  FirstLosses shuffled, in_order;
+  train::train(tiny.config(overrides), RunDirectory::create_at(tiny.path("a")), {.listener = &shuffled});
+  overrides.back().value = "false";
+  train::train(tiny.config(overrides), RunDirectory::create_at(tiny.path("b")), {.listener = &in_order});
+  CHECK(shuffled.losses[0] != shuffled.losses[1]);
+  CHECK(shuffled.losses[1] != shuffled.losses[2]);
+  CHECK(in_order.losses == std::vector<double>(3, in_order.losses[0]));
+}
+
 TEST_CASE("1, 2 and 3 threads leave the same bytes") {
   const TinyTraining tiny(67);
   // Wide enough for the kernels to share the work out.
