@@ -2,6 +2,7 @@
 
 /// All of Taper in one line.
 #include "taper/autograd.hpp"
+#include "taper/config.hpp"
 #include "taper/creation.hpp"
 #include "taper/data.hpp"
 #include "taper/error.hpp"

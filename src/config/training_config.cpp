@@ -5,6 +5,7 @@
 #include "base/fail.hpp"
 #include "config/options_reader.hpp"
 #include "io/byte_source.hpp"
+#include "taper/config.hpp"
 
 namespace taper::config {
 
@@ -240,6 +241,24 @@ std::string read_text(const std::string& path) {
   return io::read_file(path, kMostBytes);
 }
 
+/// The model of a model file or of a whole config, as far as it can be read.
+ModelSpec read_model_document(Diagnostics& diagnostics, const std::vector<Override>& overrides) {
+  auto document = parse_json(diagnostics);
+  if (!document) return {};
+  apply_overrides(*document, diagnostics, overrides);
+  Reader reader(*document, diagnostics);
+  const Json& root = document->root();
+  const bool whole = root.is_object() && root.contains("model");
+  return read_model(reader, whole ? root["model"] : root, whole ? "/model" : "");
+}
+
+std::shared_ptr<nn::Module> checked_model(const std::string& text, const std::string& name) {
+  Diagnostics diagnostics(Source(name, text));
+  const ModelSpec model = read_model_document(diagnostics, {});
+  diagnostics.throw_if_any();
+  return build_model(model);
+}
+
 }  // namespace
 
 std::string TrainingConfig::to_json() const {
@@ -280,16 +299,11 @@ TrainingConfig load_training_config(const std::string& path, const std::vector<O
 
 LoadedModel parse_model(const std::string& text, const std::string& name, const std::vector<Override>& overrides) {
   Diagnostics diagnostics(Source(name, text));
-  LoadedModel loaded;
-  if (auto document = parse_json(diagnostics)) {
-    apply_overrides(*document, diagnostics, overrides);
-    Reader reader(*document, diagnostics);
-    const Json& root = document->root();
-    const bool whole = root.is_object() && root.contains("model");
-    loaded.model = read_model(reader, whole ? root["model"] : root, whole ? "/model" : "");
+  LoadedModel loaded{.model = read_model_document(diagnostics, overrides), .errors = "", .summary = ""};
+  if (!diagnostics.empty()) {
+    loaded.errors = diagnostics.render();
+    loaded.summary = diagnostics.summary();
   }
-  loaded.errors = diagnostics.empty() ? "" : diagnostics.render();
-  loaded.summary = diagnostics.empty() ? "" : diagnostics.summary();
   return loaded;
 }
 
@@ -298,3 +312,13 @@ LoadedModel load_model(const std::string& path, const std::vector<Override>& ove
 }
 
 }  // namespace taper::config
+
+namespace taper {
+
+std::shared_ptr<nn::Module> model_from_json(const std::string& text) { return config::checked_model(text, "model"); }
+
+std::shared_ptr<nn::Module> model_from_file(const std::string& path) {
+  return config::checked_model(config::read_text(path), path);
+}
+
+}  // namespace taper

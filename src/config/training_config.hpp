@@ -55,7 +55,7 @@ TrainingConfig parse_training_config(const std::string& text, const std::string&
                                      const std::vector<Override>& overrides = {});
 
 /// Reads a model from a model file (the "model" object alone) or a whole config; nothing but the model is checked.
-/// Errors: as `load_training_config`. With `partial`, an incomplete model is returned together with its errors.
+/// What is wrong with the model is returned beside what could be read of it. Errors: `ErrorKind::io`.
 struct LoadedModel {
   ModelSpec model;
   std::string errors;   ///< rendered diagnostics; empty when complete

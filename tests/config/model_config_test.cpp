@@ -2,7 +2,11 @@
 
 #include "config/training_config.hpp"
 #include "support/catch.hpp"
+#include "support/temp_folder.hpp"
+#include "taper/config.hpp"
 #include "taper/creation.hpp"
+#include "taper/nn/conv.hpp"
+#include "taper/nn/linear.hpp"
 #include "taper/ops.hpp"
 
 using namespace taper;
@@ -162,4 +166,33 @@ m.json:1:40: error: /layers: a model needs a layer: expected at least 1, got non
     1 | {"input": {"shape": [3, 0]}, "layers": []}
       |                                        ^~
 )");
+}
+
+TEST_CASE("a model from JSON text is the one that the same layers make in C++ after the same seed") {
+  manual_seed(5);
+  nn::Conv1d conv({.in_channels = 3, .out_channels = 7, .kernel_size = 2});
+  nn::Linear fc({.in_features = 5, .out_features = 11});
+  manual_seed(5);
+  const auto model = model_from_json(R"({"input": {"shape": [3, 6]}, "layers": [
+    {"type": "Conv1d", "out_channels": 7, "kernel_size": 2}, {"type": "Linear", "out_features": 11}]})");
+  const Tensor x = randn({2, 3, 6});
+  CHECK((*model)(x).to_vector<float>() == fc(conv(x)).to_vector<float>());
+}
+
+TEST_CASE("a model is read from a file, alone or in a training config whose other sections are wrong") {
+  const TempFolder folder;
+  const std::string alone = folder.write("model.json", kForum);
+  CHECK(model_from_file(alone)->parameter_count() == 12 * 32 * 3 + 32 + 32 * 9 + 9);
+  const std::string whole = folder.write("whole.json", std::string(R"({"loss": 3, "model": )") + kForum + "}");
+  CHECK(model_from_file(whole)->parameter_count() == 12 * 32 * 3 + 32 + 32 * 9 + 9);
+  CHECK_THROWS_AS(model_from_file(folder / "none.json"), Error);
+}
+
+TEST_CASE("a wrong model is one error with a sentence for each mistake") {
+  CHECK_THROWS_WITH(model_from_json(R"({"input": {"shape": [3]},
+ "layers": [{"type": "Linear", "out_feature": 2}, {"type": "relu"}]})"),
+                    "/layers/0 (layer Linear 0, line 2): missing key: expected out_features, got none\n"
+                    "/layers/0/out_feature (layer Linear 0, line 2): unknown key; did you mean out_features?\n"
+                    "/layers/1/type (layer relu 1, line 2): unknown layer type: expected a layer's class name, got "
+                    "\"relu\"; did you mean ReLU?");
 }

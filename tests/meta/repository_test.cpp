@@ -73,6 +73,7 @@ std::string layer_of(const std::string& path) {
       {"modules/", "nn"},
       {"src/config/", "config"},
       {"config/", "config"},
+      {"taper/config.hpp", "config"},
       {"src/train/", "train"},
       {"train/", "train"},
       {"src/cli/", "cli"},
