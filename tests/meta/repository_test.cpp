@@ -194,6 +194,14 @@ TEST_CASE("no source file is longer than 500 lines") {
   CHECK(long_files == std::vector<std::string>{});
 }
 
+TEST_CASE("every example is in the list of examples") {
+  const std::string list = read(kRoot / "examples/README.md");
+  std::vector<std::string> missing;
+  for (const fs::path& file : sources_below("examples"))
+    if (list.find("](" + file.filename().string() + ")") == std::string::npos) missing.push_back(file.filename());
+  CHECK(missing == std::vector<std::string>{});
+}
+
 TEST_CASE("the training program in the README is the one that is compiled and run") {
   const std::string readme = read(kRoot / "README.md");
   const std::size_t begin = readme.find("```cpp\n") + 7, end = readme.find("```", begin);
