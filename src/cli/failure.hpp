@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fail.hpp"
+#include "config/diagnostics.hpp"
 
 namespace taper::cli {
 
@@ -33,11 +34,14 @@ template <class... Parts>
   throw Failure(kUsage, cat(parts...));
 }
 
-/// Calls `body`; whatever error it throws ends the program with `code`.
+/// Calls `body`; whatever error it throws ends the program with `code`, but a `ConfigError` keeps its own form and
+/// code.
 template <class Body>
 decltype(auto) failing_with(Exit code, const Body& body) {
   try {
     return body();
+  } catch (const config::ConfigError&) {
+    throw;
   } catch (const Error& error) {
     throw Failure(code, error.what());
   }

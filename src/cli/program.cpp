@@ -21,6 +21,7 @@ Exit codes: 0 done, 1 the run failed, 2 wrong usage or config, 3 a quality gate 
 130 and 143 stopped by Ctrl-C or SIGTERM after saving.
 
 Examples:
+  taper train forum.json
   taper layers AvgPool2d
   taper summary forum.json
   taper run forum.json --weights w.safetensors --input x.npy --output out.safetensors
@@ -68,6 +69,8 @@ int carry_out(const std::vector<std::string>& words) {
   Arguments arguments(verb.name, verb.summary, verb.examples);
   command->declare(arguments);
   if (!arguments.parse({words.begin() + 1, words.end()})) return kDone;
+  command->command_line = "taper";
+  for (const std::string& word : words) command->command_line += " " + word;
   return command->run();
 }
 

@@ -14,6 +14,8 @@ class Command {
   virtual void declare(Arguments& arguments) = 0;
   /// Returns the exit code; errors are thrown.
   virtual int run() = 0;
+
+  std::string command_line;  ///< as it was typed, for records
 };
 
 /// A verb as the program lists it.
@@ -33,6 +35,6 @@ std::unique_ptr<Command> make_command() {
 }
 
 // One a file, verb_NAME.cpp.
-extern const Verb kRun, kSummary, kLayers, kEnv;
+extern const Verb kTrain, kEval, kPredict, kRun, kSummary, kLayers, kEnv;
 
 }  // namespace taper::cli

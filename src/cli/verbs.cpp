@@ -3,7 +3,7 @@
 namespace taper::cli {
 
 std::span<const Verb> verbs() {
-  static const Verb all[] = {kRun, kSummary, kLayers, kEnv};
+  static const Verb all[] = {kTrain, kEval, kPredict, kRun, kSummary, kLayers, kEnv};
   return all;
 }
 

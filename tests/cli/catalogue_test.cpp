@@ -57,7 +57,7 @@ TEST_CASE("env says what a bug report needs") {
 
 TEST_CASE("help goes to standard output, -h within one screen, --help with examples") {
   const TempFolder folder;
-  for (const char* verb : {"", "run", "summary", "layers", "env"}) {
+  for (const char* verb : {"", "train", "eval", "predict", "run", "summary", "layers", "env"}) {
     std::vector<std::string> words;
     if (*verb) words.push_back(verb);
     auto brief = words, all = words;

@@ -61,7 +61,7 @@ struct Wrong {
 TEST_CASE("a wrong command line ends with 2 and a sentence that names what is wrong") {
   const Files folder;
   const std::vector<Wrong> all = {
-      {{"trian"}, 2, "unknown verb: expected one of @, got trian"},
+      {{"trian"}, 2, "unknown verb: expected one of @, got trian; did you mean train?"},
       {{""}, 2, "unknown verb: expected one of @, got "},
       {{"-x"}, 2, "unknown option: expected a verb, -h, --help or --version, got -x"},
       {{"--hlep"}, 2, "unknown option: expected a verb, -h, --help or --version, got --hlep; did you mean --help?"},
@@ -137,7 +137,7 @@ TEST_CASE("a wrong command line ends with 2 and a sentence that names what is wr
     const Outcome outcome = run_taper(folder.path(), wrong.arguments);
     std::string expected = "taper: " + wrong.sentence + "\n";
     if (const std::size_t at = expected.find('@'); at != std::string::npos)
-      expected.replace(at, 1, "run, summary, layers, env");
+      expected.replace(at, 1, "train, eval, predict, run, summary, layers, env");
     CHECK(outcome.err == expected);
     CHECK(outcome.exit == wrong.exit);
     CHECK(outcome.out == "");
