@@ -37,9 +37,7 @@ Value one_or_list(const Array& values) {
     return taper::to_value(values[0]);
   Value::List list;
   for (const auto& v : values) list.push_back(taper::to_value(v));
-  Value out;
-  out.data = std::move(list);
-  return out;
+  return Value(std::move(list));
 }
 
 }  // namespace
@@ -76,7 +74,7 @@ Value to_value(const OptionalSizes<N>& value) {
 template <int N>
 Value to_value(const ConvPadding<N>& value) {
   if (value.kind == ConvPadding<N>::numbers) return to_value(value.amounts);
-  return {std::string(value.kind == ConvPadding<N>::same ? "same" : "valid")};
+  return Value(std::string(value.kind == ConvPadding<N>::same ? "same" : "valid"));
 }
 
 template <int N>

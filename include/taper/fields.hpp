@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <variant>
+#include <utility>
 #include <vector>
 
 /// How options are described once and used everywhere: JSON in and out, documentation, printed forms, checks.
@@ -16,15 +16,39 @@
 namespace taper {
 
 /// An option's value outside C++, as JSON knows it.
-struct Value {
+class Value {
+ public:
   using List = std::vector<Value>;
-  std::variant<std::monostate, bool, std::int64_t, double, std::string, List> data;
+  enum class Kind { null, boolean, integer, number, text, list };
 
-  bool is_null() const { return data.index() == 0; }
+  Value() = default;
+  Value(bool flag) : kind_(Kind::boolean), boolean_(flag) {}
+  Value(std::int64_t integer) : kind_(Kind::integer), integer_(integer) {}
+  Value(double number) : kind_(Kind::number), number_(number) {}
+  Value(const char* text) : Value(std::string(text)) {}
+  Value(std::string text) : kind_(Kind::text), text_(std::move(text)) {}
+  Value(List list) : kind_(Kind::list), list_(std::move(list)) {}
+
+  Kind kind() const { return kind_; }
+  bool is_null() const { return kind_ == Kind::null; }
+
+  /// The value if it is a `T` (bool, std::int64_t, double, std::string or List), else null.
   template <class T>
   const T* get() const {
-    return std::get_if<T>(&data);
+    if constexpr (std::is_same_v<T, bool>) return kind_ == Kind::boolean ? &boolean_ : nullptr;
+    if constexpr (std::is_same_v<T, std::int64_t>) return kind_ == Kind::integer ? &integer_ : nullptr;
+    if constexpr (std::is_same_v<T, double>) return kind_ == Kind::number ? &number_ : nullptr;
+    if constexpr (std::is_same_v<T, std::string>) return kind_ == Kind::text ? &text_ : nullptr;
+    if constexpr (std::is_same_v<T, List>) return kind_ == Kind::list ? &list_ : nullptr;
   }
+
+ private:
+  Kind kind_ = Kind::null;
+  bool boolean_ = false;
+  std::int64_t integer_ = 0;
+  double number_ = 0;
+  std::string text_;
+  List list_;
 };
 
 /// As JSON text: "null", "true", "3", "0.5", "\"same\"", "[2, 3]".
@@ -104,7 +128,7 @@ FieldType field_type(const std::optional<T>*) {
 }
 template <class T>
 Value to_value(const std::optional<T>& value) {
-  return value ? to_value(*value) : Value{};
+  return value ? to_value(*value) : Value();
 }
 template <class T>
 std::string from_value(const Value& from, std::optional<T>& to) {
@@ -132,7 +156,7 @@ FieldType field_type(const E*) {
 }
 template <NamedEnum E>
 Value to_value(E value) {
-  return Value{std::string(names_of(value)[std::size_t(value)])};
+  return Value(std::string(names_of(value)[std::size_t(value)]));
 }
 template <NamedEnum E>
 std::string from_value(const Value& from, E& to) {

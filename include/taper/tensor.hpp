@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -22,9 +21,23 @@ namespace detail {
 
 struct Node;
 
+/// How many own a block; may be changed from several threads. Written with the compiler's own operations, because
+/// <atomic> would cost every user its parsing.
+class RefCount {
+ public:
+  void add() noexcept { __atomic_fetch_add(&owners_, 1u, __ATOMIC_RELAXED); }
+  /// Whether the owner that leaves was the last.
+  bool drop() noexcept { return __atomic_fetch_sub(&owners_, 1u, __ATOMIC_ACQ_REL) == 1; }
+  std::uint32_t count() const noexcept { return __atomic_load_n(&owners_, __ATOMIC_ACQUIRE); }
+  bool is_one() const noexcept { return count() == 1; }
+
+ private:
+  std::uint32_t owners_ = 1;
+};
+
 /// Counted memory behind one or several tensors; the elements follow this header, 64-byte aligned.
 struct alignas(64) Buffer {
-  std::atomic<std::uint32_t> refs{1};
+  RefCount refs;
   std::uint32_t version = 0;  ///< grows with every change in place
   std::uint32_t history = 0;  ///< grows with every *recorded* change in place
   std::size_t bytes = 0;
@@ -34,7 +47,7 @@ struct alignas(64) Buffer {
 
 /// What a `Tensor` handle points to.
 struct TensorImpl {
-  std::atomic<std::uint32_t> refs{1};
+  RefCount refs;
   DType dtype = DType::float32;
   bool is_view = false;       ///< shares the data of a tensor that requires grad
   std::uint32_t history = 0;  ///< the buffer's history that `node` describes
@@ -90,7 +103,7 @@ class Tensor {
  public:
   Tensor() noexcept {}
   Tensor(const Tensor& other) noexcept : impl_(other.impl_) {
-    if (impl_) impl_->refs.fetch_add(1, std::memory_order_relaxed);
+    if (impl_) impl_->refs.add();
   }
   Tensor(Tensor&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
   Tensor& operator=(Tensor other) & noexcept {
@@ -98,7 +111,7 @@ class Tensor {
     return *this;
   }
   ~Tensor() {
-    if (impl_ && impl_->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) detail::destroy(impl_);
+    if (impl_ && impl_->refs.drop()) detail::destroy(impl_);
   }
 
   /// Whether the handle points to a tensor at all.

@@ -82,10 +82,10 @@ FieldType field_type(const std::string*) { return {.kind = FieldType::text}; }
 FieldType field_type(const std::vector<std::string>*) { return {.kind = FieldType::texts}; }
 FieldType field_type(const std::vector<double>*) { return {.kind = FieldType::numbers}; }
 
-Value to_value(bool value) { return {value}; }
-Value to_value(std::int64_t value) { return {value}; }
-Value to_value(double value) { return {value}; }
-Value to_value(const std::string& value) { return {value}; }
+Value to_value(bool value) { return Value(value); }
+Value to_value(std::int64_t value) { return Value(value); }
+Value to_value(double value) { return Value(value); }
+Value to_value(const std::string& value) { return Value(value); }
 
 namespace {
 
@@ -93,9 +93,7 @@ template <class T>
 Value list_value(const std::vector<T>& values) {
   Value::List list;
   for (const T& x : values) list.push_back(to_value(x));
-  Value out;
-  out.data = std::move(list);
-  return out;
+  return Value(std::move(list));
 }
 
 template <class T>

@@ -19,14 +19,14 @@ Json json_of(const Value& value) {
 
 Value value_of(const Json& json) {
   Value value;
-  if (json.is_boolean()) value.data = json.get<bool>();
-  if (json.is_number_integer()) value.data = json.get<std::int64_t>();
-  if (json.is_number_float()) value.data = json.get<double>();
-  if (json.is_string()) value.data = json.get<std::string>();
+  if (json.is_boolean()) value = Value(json.get<bool>());
+  if (json.is_number_integer()) value = Value(json.get<std::int64_t>());
+  if (json.is_number_float()) value = Value(json.get<double>());
+  if (json.is_string()) value = Value(json.get<std::string>());
   if (json.is_array()) {
     Value::List list;
     for (const Json& item : json) list.push_back(value_of(item));
-    value.data = std::move(list);
+    value = Value(std::move(list));
   }
   return value;
 }

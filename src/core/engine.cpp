@@ -41,7 +41,7 @@ Buffer* copy_of(Buffer* buffer) {
 
 /// Makes `buffer` this owner's alone, so that it may be written.
 void unshare(Buffer*& buffer) {
-  if (buffer->refs.load(std::memory_order_acquire) == 1) return;
+  if (buffer->refs.is_one()) return;
   Buffer* copy = copy_of(buffer);
   detail::release(buffer);
   buffer = copy;
@@ -87,7 +87,7 @@ void keep_gradient(Node& node) {
     ++kept.impl()->buffer->version;
     return;
   }
-  const bool shared = node.gradient->refs.load(std::memory_order_acquire) > 1 || !node.is_leaf();
+  const bool shared = !node.gradient->refs.is_one() || !node.is_leaf();
   kept =
       detail::adopt(shared ? copy_of(node.gradient) : std::exchange(node.gradient, nullptr), node.shape(), node.dtype);
 }

@@ -74,7 +74,6 @@ Node* new_leaf_node(const TensorImpl& impl) {
   auto* node = new (allocate(bytes)) Node{};
   node->op = &leaf_op;
   node->position = ++last_position;
-  node->refs.store(1, std::memory_order_relaxed);
   node->numel = impl.shape.numel();
   node->block_bytes = std::uint32_t(bytes);
   node->rank = std::uint8_t(impl.shape.rank());
@@ -123,7 +122,6 @@ Node* record(const autograd::Op& op, std::span<const autograd::Input> inputs, co
 
   auto* node = new (allocate(bytes)) Node{};
   node->op = &op;
-  node->refs.store(1, std::memory_order_relaxed);
   node->numel = output.shape.numel();
   node->block_bytes = std::uint32_t(bytes);
   node->attribute_bytes = std::uint32_t(padded_attributes);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -13,11 +14,11 @@ Buffer* new_buffer(std::size_t bytes);
 void destroy(Buffer* buffer) noexcept;
 
 inline Buffer* retain(Buffer* buffer) noexcept {
-  buffer->refs.fetch_add(1, std::memory_order_relaxed);
+  buffer->refs.add();
   return buffer;
 }
 inline void release(Buffer* buffer) noexcept {
-  if (buffer && buffer->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(buffer);
+  if (buffer && buffer->refs.drop()) destroy(buffer);
 }
 
 /// A tensor around a counted buffer, whose count it takes over.
@@ -48,7 +49,7 @@ struct NodeOperand {
 struct Node {
   const autograd::Op* op;  ///< `leaf_op` for a tensor the user made
   std::uint64_t position;  ///< larger than that of every producer
-  std::atomic<std::uint32_t> refs;
+  RefCount refs;
   std::atomic<std::uint32_t> walk;  ///< the differentiation that visits it now; 0: none
   Buffer* gradient;                 ///< what that differentiation has gathered so far
   NodeExtra* extra;                 ///< owned; null for most
@@ -88,11 +89,11 @@ Node* record(const autograd::Op& op, std::span<const autograd::Input> inputs, co
 void destroy(Node* node) noexcept;
 
 inline Node* retain(Node* node) noexcept {
-  if (node) node->refs.fetch_add(1, std::memory_order_relaxed);
+  if (node) node->refs.add();
   return node;
 }
 inline void release(Node* node) noexcept {
-  if (node && node->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(node);
+  if (node && node->refs.drop()) destroy(node);
 }
 
 /// Frees the saved values; their memory is not needed any more.

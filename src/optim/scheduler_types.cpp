@@ -10,9 +10,7 @@ FieldType field_type(const Milestones*) { return {.kind = FieldType::numbers}; }
 Value to_value(const Milestones& value) {
   Value::List list;
   for (const std::int64_t epoch : value.epochs) list.push_back({epoch});
-  Value out;
-  out.data = std::move(list);
-  return out;
+  return Value(std::move(list));
 }
 
 std::string from_value(const Value& from, Milestones& to) {

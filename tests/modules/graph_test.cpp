@@ -18,7 +18,7 @@ namespace {
 struct Scale : nn::Module {
   explicit Scale(double f, Scale* w = nullptr) : factor(f), watched(w) {}
   Tensor forward(const Tensor& x) override {
-    if (watched) handles_seen = int(watched->result.impl()->buffer->refs.load()) - 1;
+    if (watched) handles_seen = int(watched->result.impl()->buffer->refs.count()) - 1;
     const Tensor y = mul(x, factor);
     result = y.detach();
     return y;

@@ -18,7 +18,7 @@ inline Value value_of(const nlohmann::json& json) {
   if (json.is_array()) {
     Value::List list;
     for (const auto& item : json) list.push_back(value_of(item));
-    value.data = std::move(list);
+    value = Value(std::move(list));
   }
   return value;
 }
