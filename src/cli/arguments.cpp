@@ -133,14 +133,15 @@ void Arguments::check_values() const {
   for (const Item& item : items_) {
     if (item.is_flag) continue;
     for (const std::string& word : item.option->results())
-      if (word.empty() || looks_like_option(word))
+      if (word.empty() || (item.name[0] == '-' && looks_like_option(word)))
         refuse(verb_, ": ", item.name, " has no value: expected one after it, got ",
                word.empty() ? "an empty word" : io::printable(word));
   }
 }
 
 void Arguments::check_unknown() const {
-  const std::vector<std::string> unknown = app_->remaining();
+  std::vector<std::string> unknown = app_->remaining();
+  std::erase(unknown, "--");  // behind it stand names that begin with a dash
   if (unknown.empty()) return;
   // A misspelt option leaves its value over, too: the option is what is wrong.
   std::string word = unknown.front();

@@ -74,7 +74,10 @@ int carry_out(const std::vector<std::string>& words) {
   return command->run();
 }
 
-int fail_with(Exit code, std::string_view sentence) {
+/// Names from outside must not steer the terminal.
+int fail_with(Exit code, std::string sentence) {
+  for (char& c : sentence)
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F) c = '?';
   say(cat("taper: ", sentence, sentence.ends_with('\n') ? "" : "\n"));
   return code;
 }

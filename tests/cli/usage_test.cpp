@@ -257,3 +257,26 @@ TEST_CASE("standard output that takes no more is an error, a closed pipe is not"
   CHECK(closed.err == "");
   CHECK(closed.exit == 0);
 }
+
+TEST_CASE("names that begin with a dash stand behind two dashes, and names cannot steer the terminal") {
+  const Files folder;
+  folder.write("--m.json", kModel);
+  const Outcome dashed = run_taper(folder.path(), {"run", "--input", "x.npy", "--output", "o", "--", "--m.json"});
+  CHECK(dashed.err == "");
+  CHECK(dashed.exit == 0);
+  const Outcome steering = run_taper(folder.path(), {"summary", "a\x1b[2Jb"});
+  CHECK(steering.err == "taper: a?[2Jb: cannot read: No such file or directory\n");
+}
+
+TEST_CASE("a model larger than the memory is an error, and its summary takes none") {
+  const Files folder;
+  folder.write("huge.json", R"({"input": {"shape": [3]}, "layers": [
+  {"type": "Linear", "out_features": 1000000000000000000}]})");
+  io::save_npy(folder / "x3.npy", zeros({2, 3}));
+  const Outcome failed = run_taper(folder.path(), {"run", "huge.json", "--input", "x3.npy", "--output", "o"});
+  CHECK(failed.exit == 1);
+  CHECK(failed.err.starts_with("taper: "));
+  const Outcome summary = run_taper(folder.path(), {"summary", "huge.json"});
+  CHECK(summary.exit == 0);
+  CHECK(summary.out.find("\nparameters   4,000,000,000,000,000,000 (") != std::string::npos);
+}
