@@ -12,7 +12,7 @@
 /// Samples and their targets: from files, split, standardised, and in an order that depends on seed and epoch alone.
 namespace taper::data {
 
-enum class Format { automatic, npz, safetensors, csv };
+enum class Format { automatic, npz, npy, safetensors, csv };
 std::span<const char* const> names_of(Format);
 
 /// Where one set of samples comes from; the JSON object below `data.train` and its like.
@@ -20,7 +20,7 @@ struct SourceOptions {
   std::string path;
   Format format = Format::automatic;     ///< by the file's first bytes and ending
   std::vector<std::string> inputs = {};  ///< the array's name (none: "x"); in a CSV the columns (none: all but targets)
-  std::string targets = "y";             ///< the array's name; in a CSV the column
+  std::string targets = "y";             ///< the array's name; in a CSV the column; beside an NPY the file of targets
   std::string delimiter = "";            ///< CSV: sniffed when empty
   std::optional<bool> header = {};       ///< CSV: sniffed when left out
   std::optional<double> fill = {};       ///< CSV: stands for missing values, which are errors otherwise
@@ -46,6 +46,9 @@ inline constexpr std::int64_t kMaxClasses = 1 << 20;
 
 /// Where a source's file is: its path, or the path in `base_directory` when only that exists.
 std::string resolve_path(const SourceOptions& options);
+
+/// Size and checksum of a source's file, or files. Errors: `ErrorKind::io`.
+std::string fingerprint(const SourceOptions& options);
 
 /// Reads a source. `expect_classes` says whether targets are class indices (as for CrossEntropyLoss) or numbers.
 /// `labels` are the known classes of a table whose targets are text, in order; none: those of the file.

@@ -18,6 +18,19 @@ namespace {
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
+bool is_npy(const SourceOptions& options) {
+  return options.format == Format::npy || (options.format == Format::automatic && options.path.ends_with(".npy"));
+}
+
+/// A file the config names: in the working directory, or else in the config's folder.
+std::string resolved(const std::string& path, const std::string& base_directory) {
+  if (path.starts_with('/') || base_directory.empty() || exists(path)) return path;
+  const std::string beside = base_directory + "/" + path;
+  return exists(beside) ? beside : path;
+}
+
+std::string targets_file(const SourceOptions& options) { return resolved(options.targets, options.base_directory); }
+
 bool is_table(const std::string& path) {
   return path.ends_with(".csv") || path.ends_with(".tsv") || path.ends_with(".txt");
 }
@@ -118,6 +131,11 @@ Dataset load_named(const std::string& path, const std::vector<NamedTensor>& arra
   return make_dataset(path, inputs, find_array(path, arrays, options.targets), expect_classes);
 }
 
+/// NPY holds one array a file, so the targets are a file of their own.
+Dataset load_pair(const std::string& path, const SourceOptions& options, bool expect_classes) {
+  return make_dataset(path, io::load_npy(path), io::load_npy(targets_file(options)), expect_classes);
+}
+
 Dataset load_from(const std::string& path, const SourceOptions& options, bool expect_classes,
                   const std::vector<std::string>& labels) {
   switch (options.format) {
@@ -125,27 +143,31 @@ Dataset load_from(const std::string& path, const SourceOptions& options, bool ex
       return load_named(path, io::load_npz(path), options, expect_classes);
     case Format::safetensors:
       return load_named(path, io::load_safetensors(path).tensors, options, expect_classes);
+    case Format::npy:
+      return load_pair(path, options, expect_classes);
     case Format::csv:
       return load_table(path, options, expect_classes, labels);
     case Format::automatic:
       break;
   }
+  if (is_npy(options)) return load_pair(path, options, expect_classes);
   if (is_table(path)) return load_table(path, options, expect_classes, labels);
   return load_named(path, io::load_arrays(path), options, expect_classes);
 }
 
 }  // namespace
 
-std::string resolve_path(const SourceOptions& options) {
-  if (options.path.starts_with('/') || options.base_directory.empty() || exists(options.path)) return options.path;
-  const std::string beside = options.base_directory + "/" + options.path;
-  return exists(beside) ? beside : options.path;
+std::string resolve_path(const SourceOptions& options) { return resolved(options.path, options.base_directory); }
+
+std::string fingerprint(const SourceOptions& options) {
+  const std::string inputs = io::fingerprint(resolve_path(options));
+  return is_npy(options) ? inputs + "+" + io::fingerprint(targets_file(options)) : inputs;
 }
 
 Dataset load_dataset(const SourceOptions& options, bool expect_classes, const std::vector<std::string>& labels) {
   const std::string path = resolve_path(options);
   Dataset dataset = load_from(path, options, expect_classes, labels);
-  dataset.fingerprint = io::fingerprint(path);
+  dataset.fingerprint = fingerprint(options);
   return dataset;
 }
 

@@ -43,7 +43,7 @@ std::string changed_data(const Checkpoint& checkpoint, const config::TrainingCon
   for (const auto& [name, before] : checkpoint.fingerprints) {
     const auto& source = name == "train" ? config.data.train : config.data.validation;
     if (!source) continue;
-    const std::string path = data::resolve_path(*source), now = io::fingerprint(path);
+    const std::string path = data::resolve_path(*source), now = data::fingerprint(*source);
     if (now != before) lines += cat("\n  ", path, ": ", before, " in the run, ", now, " now (size and checksum)");
   }
   return lines;

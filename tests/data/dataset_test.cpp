@@ -51,6 +51,19 @@ TEST_CASE("a data set is read from safetensors under other names") {
   CHECK(set.inputs.to_vector<float>() == Floats{0.5, 1.5, 2.5});
 }
 
+TEST_CASE("a data set is read from two files of one array each") {
+  TempFolder folder;
+  io::save_npy(folder / "x.npy", tensor({{1, 2, 3}, {4, 5, 6}}, DType::float64));
+  io::save_npy(folder / "y.npy", tensor({1, 0}));
+  const SourceOptions options{.path = folder / "x.npy", .targets = folder / "y.npy"};
+  const Dataset set = data::load_dataset(options, true);
+  CHECK(set.inputs.to_vector<float>() == Floats{1, 2, 3, 4, 5, 6});
+  CHECK(set.targets.to_vector<std::int64_t>() == Ints{1, 0});
+  io::save_npy(folder / "y.npy", tensor({1, 1}));
+  CHECK(data::fingerprint(options) != set.fingerprint);
+  CHECK_THROWS_AS(data::load_dataset({.path = folder / "x.npy"}, true), Error);
+}
+
 TEST_CASE("a data set is read from a table, with text classes in the order of the known labels") {
   TempFolder folder;
   const std::string path = folder.write("set.csv", "a,b,kind\n1,2,pear\n3,4,apple\n5,6,pear\n");
