@@ -25,8 +25,12 @@ struct VectorOf<double> {
 template <class T>
 using Vector = typename VectorOf<T>::type;
 
-/// Rows of the register tile: as many as leave room for two vectors of b, one of a and one product.
-constexpr int kTileRows = kVectorBytes == 64 ? 12 : 6;
+/// Rows of the register tile: as many as leave room for two vectors of b, one of a and one product. Six rows use all of
+/// 16 registers: with two lanes (float64 in 16 bytes) GCC then keeps a sum in memory, and every step waits for it.
+template <class T>
+constexpr int kTileRows = kLanes<T> == 2       ? 4
+                          : kVectorBytes == 64 ? 12
+                                               : 6;
 
 /// Vectors of a tile of `rows` rows: enough independent sums to hide the latency of the additions.
 constexpr int tile_vectors(int rows) { return rows == 1 ? 8 : rows <= 3 ? 4 : 2; }
@@ -224,11 +228,11 @@ struct OwnedScratch : Scratch<T> {
 template <class T>
 void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& x, T* c,
                     std::int64_t ldc, bool add) {
-  const std::int64_t last = rows % kTileRows, full = rows - last;
-  if (full > 0) multiply_columns<T, kTileRows, tile_vectors(kTileRows)>(full, columns, 0, depth, x, c, ldc, add);
+  const std::int64_t last = rows % kTileRows<T>, full = rows - last;
+  if (full > 0) multiply_columns<T, kTileRows<T>, tile_vectors(kTileRows<T>)>(full, columns, 0, depth, x, c, ldc, add);
   if (last > 0) {
     const Operands<T> below{{x.a.data + full * x.a.row, x.a.row, x.a.column}, x.b};
-    multiply_last_rows<T, kTileRows - 1>(last, columns, depth, below, c + full * ldc, ldc, add);
+    multiply_last_rows<T, kTileRows<T> - 1>(last, columns, depth, below, c + full * ldc, ldc, add);
   }
 }
 
