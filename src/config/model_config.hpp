@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "config/json_values.hpp"
 #include "taper/nn/registry.hpp"
 
 namespace taper::config {
@@ -30,15 +29,8 @@ struct ModelSpec {
   Shape output() const;  ///< without the batch
 };
 
-/// Reads a "model" object: all layers, their options, and the shapes between them, before any memory is taken.
-/// Whatever is wrong goes to the reader's diagnostics.
-ModelSpec read_model(Reader& reader, const Json& model, const std::string& pointer);
-
 /// The module, initialised from the process's random numbers; parameters are named as PyTorch names them.
 /// `model` must be complete.
 std::shared_ptr<nn::Module> build_model(const ModelSpec& model);
-
-/// The "model" object with every option written out.
-Json json_of(const ModelSpec& model);
 
 }  // namespace taper::config

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "config/model_json.hpp"
 #include "config/options_reader.hpp"
 #include "io/byte_source.hpp"
 #include "taper/config.hpp"

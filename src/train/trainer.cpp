@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/fail.hpp"
+#include "config/json_text.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
 #include "train/finite.hpp"

@@ -1,4 +1,4 @@
-#include "config/model_config.hpp"
+#include "config/model_json.hpp"
 
 #include "config/training_config.hpp"
 #include "support/catch.hpp"
