@@ -76,7 +76,6 @@ std::vector<std::pair<std::string, std::string>> facts() {
           {"processors", cat(std::thread::hardware_concurrency())},
           {"threads", cat(get_num_threads())},
           {"OpenMP", TAPER_OPENMP},
-          {"Eigen", TAPER_EIGEN},
           {"nlohmann_json", TAPER_JSON},
           {"zlib", TAPER_ZLIB},
           {"CLI11", CLI11_VERSION}};

@@ -49,7 +49,7 @@ TEST_CASE("env says what a bug report needs") {
   const Outcome text = run_taper(folder.path(), {"env"}), data = run_taper(folder.path(), {"env", "--json"});
   CHECK(text.exit == 0);
   const json facts = json::parse(data.out);
-  for (const char* key : {"version", "compiler", "build type", "processor", "threads", "Eigen", "zlib"}) {
+  for (const char* key : {"version", "compiler", "build type", "processor", "threads", "nlohmann_json", "zlib"}) {
     CHECK(facts[key].get<std::string>() != "");
     CHECK(text.out.find(key) != std::string::npos);
   }

@@ -1,5 +1,7 @@
 #include "config/training_config.hpp"
 
+#include "config/diagnostics.hpp"
+
 #include "support/catch.hpp"
 
 using namespace taper;

@@ -1,5 +1,6 @@
 #include "kernels/gemm.hpp"
 
+#include <Eigen/Core>
 #include <array>
 
 #include "support/accuracy.hpp"
@@ -49,6 +50,16 @@ TEMPLATE_TEST_CASE("a matrix product agrees with its definition for every transp
         CAPTURE(s[0], s[1], s[2], transpose_a, transpose_b);
         CHECK(error_of<TestType>(params(s[0], s[1], s[2], transpose_a, transpose_b)) < tolerance<TestType>());
       }
+}
+
+TEST_CASE("large products agree with Eigen's") {
+  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const std::int64_t m = 257, n = 389, k = 523;
+  const auto a = numbers<double>(size(m * k), 1), b = numbers<double>(size(k * n), 2);
+  std::vector<double> c(size(m * n), NAN);
+  gemm(params(m, n, k, false, false), a.data(), b.data(), c.data());
+  const Matrix expected = Eigen::Map<const Matrix>(a.data(), m, k) * Eigen::Map<const Matrix>(b.data(), k, n);
+  CHECK((Eigen::Map<const Matrix>(c.data(), m, n) - expected).cwiseAbs().maxCoeff() < 1e-12 * double(k));
 }
 
 TEST_CASE("a product of small whole numbers is exact") {
