@@ -40,8 +40,8 @@ void backward(const BackwardArgs& args) {
   const auto shape = args.output_gradient.shape();
   const GradientSlot& dx = args.input_gradients[0];
   const T* mask = args.aux[0].as<T>();
-  kernels::binary_grad<kernels::Mul>(kernels::grad_plan(shape, shape, shape, 0), 0, args.output_gradient.as<T>(),
-                                     static_cast<const T*>(nullptr), mask, dx.as<T>(), dx.add);
+  kernels::binary_grad<kernels::Mul>(kernels::grad_plan(shape, shape, shape, 0), 0, args.output_gradient.as<T>(), mask,
+                                     mask, dx.as<T>(), dx.add);
 }
 
 constexpr Op kDropout{.name = "dropout",

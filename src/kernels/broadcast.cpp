@@ -329,7 +329,10 @@ void binary_grad(const GradPlan& plan, int operand, const T* dy, const T* a, con
     const GradPlan p = reads_dy_alone(plan);
     operand == 0 ? grad_of(p, dy, dy, dy, dx, add, da) : grad_of(p, dy, dy, dy, dx, add, db);
   } else {
-    operand == 0 ? grad_of(plan, dy, a, b, dx, add, da) : grad_of(plan, dy, a, b, dx, add, db);
+    // An operand that the operation did not save is not used either: dy, which is no smaller, stands in for it.
+    const T* const u = a ? a : dy;
+    const T* const v = b ? b : dy;
+    operand == 0 ? grad_of(plan, dy, u, v, dx, add, da) : grad_of(plan, dy, u, v, dx, add, db);
   }
 }
 
