@@ -9,13 +9,6 @@ namespace taper::detail {
 
 namespace {
 
-// Under a sanitizer every block comes from the system, so that it sees each lifetime.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kKeepBlocks = false;
-#else
-constexpr bool kKeepBlocks = true;
-#endif
-
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kLinear = 1024;  // classes step by 64 bytes up to here, then by quarters of a power of two
 constexpr int kLinearClasses = kLinear / kAlignment;
@@ -100,7 +93,7 @@ void* allocate(std::size_t bytes) {
 void deallocate(void* block, std::size_t bytes) noexcept {
   const SizeClass size = size_class(bytes);
   cache.stats.live_bytes -= std::int64_t(size.bytes);
-  if (!kKeepBlocks || cache.closed || cache.kept_bytes + std::int64_t(size.bytes) > kKeptBytes) {
+  if (!kKeepsBlocks || cache.closed || cache.kept_bytes + std::int64_t(size.bytes) > kKeptBytes) {
     release(block, size.bytes);
     return;
   }

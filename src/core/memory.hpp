@@ -5,6 +5,13 @@
 
 namespace taper::detail {
 
+/// Whether freed blocks are kept. Under a sanitizer every block comes from the system, so that it sees each lifetime.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kKeepsBlocks = false;
+#else
+inline constexpr bool kKeepsBlocks = true;
+#endif
+
 /// Blocks for tensors, nodes and buffers, 64-byte aligned. Freed blocks are kept per thread by size class and handed
 /// out again, so a steady state allocates nothing from the system.
 /// Errors: `ErrorKind::io` when the system has no more memory.
