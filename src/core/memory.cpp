@@ -32,10 +32,9 @@ SizeClass size_class(std::size_t bytes) {
   return {kLinearClasses + 4 * (log - 10) + int(steps) - 1, base + steps * quarter};
 }
 
-/// A freed block holds the way to the next one and its own size.
+/// A freed block holds the way to the next one.
 struct FreeBlock {
   FreeBlock* next;
-  std::size_t bytes;
 };
 
 struct Cache {
@@ -47,8 +46,8 @@ struct Cache {
 
 constinit thread_local Cache cache{};
 
-void release(void* block, std::size_t bytes) noexcept {
-  ::operator delete (block, bytes, std::align_val_t{kAlignment});
+void release(void* block) noexcept {
+  ::operator delete(block, std::align_val_t{kAlignment});
 }
 
 /// Empties the cache when its thread ends; blocks freed even later go straight to the system.
@@ -58,7 +57,7 @@ struct ThreadEnd {
     for (FreeBlock*& head : cache.blocks)
       while (FreeBlock* block = head) {
         head = block->next;
-        release(block, block->bytes);
+        release(block);
       }
   }
 };
@@ -94,12 +93,12 @@ void deallocate(void* block, std::size_t bytes) noexcept {
   const SizeClass size = size_class(bytes);
   cache.stats.live_bytes -= std::int64_t(size.bytes);
   if (!kKeepsBlocks || cache.closed || cache.kept_bytes + std::int64_t(size.bytes) > kKeptBytes) {
-    release(block, size.bytes);
+    release(block);
     return;
   }
   cache.kept_bytes += std::int64_t(size.bytes);
   auto* kept = static_cast<FreeBlock*>(block);
-  *kept = {cache.blocks[size.index], size.bytes};
+  kept->next = cache.blocks[size.index];
   cache.blocks[size.index] = kept;
 }
 

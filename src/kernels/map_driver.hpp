@@ -1,10 +1,11 @@
 #pragma once
 
 #include "kernels/elementwise.hpp"
+#include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 
 // The loops of `map` and `map_grad`, for the files that instantiate them. An output may be an input but never overlaps
-// one otherwise, so the elements are independent, which `ivdep` says.
+// one otherwise, so the elements are independent, which is said before each loop.
 
 namespace taper::kernels {
 
@@ -12,7 +13,7 @@ template <class F, class T>
 void map(const T* x, T* y, std::int64_t n, const F& f) {
   // y_i = f(x_i)
   parallel_for(n, F::cost, [x, y, f](std::int64_t first, std::int64_t last) {
-#pragma GCC ivdep
+    TAPER_INDEPENDENT_TURNS
     for (std::int64_t i = first; i < last; ++i) y[i] = f.f(x[i]);
   });
 }
@@ -23,10 +24,10 @@ void map_grad(const T* dy, const T* v, T* dx, std::int64_t n, const F& f, bool a
   // dx_i = f'(v_i) dy_i
   parallel_for(n, F::cost, [=](std::int64_t first, std::int64_t last) {
     if (add) {
-#pragma GCC ivdep
+      TAPER_INDEPENDENT_TURNS
       for (std::int64_t i = first; i < last; ++i) dx[i] += f.grad(dy[i], saved[i]);
     } else {
-#pragma GCC ivdep
+      TAPER_INDEPENDENT_TURNS
       for (std::int64_t i = first; i < last; ++i) dx[i] = f.grad(dy[i], saved[i]);
     }
   });

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/sum_blocks.hpp"
 
@@ -21,7 +22,7 @@ void sgd_range(const SgdStep& s, T* p, const T* g, T* momentum, std::int64_t beg
   const T decay = T(s.weight_decay), mu = T(s.momentum), fresh = T(1 - s.dampening), rate = T(-s.lr);
   const bool decays = s.weight_decay != 0, first = s.first, nesterov = s.nesterov, maximize = s.maximize;
   // d = g + decay p,  m = mu m + (1 - dampening) d,  p = p - lr (nesterov ? d + mu m : m)
-#pragma GCC ivdep
+  TAPER_INDEPENDENT_TURNS
   for (std::int64_t i = begin; i < end; ++i) {
     T d = descent(g[i], maximize);
     d = decays ? d + decay * p[i] : d;
@@ -44,7 +45,7 @@ void adam_range(const AdamStep& s, T* p, const T* g, T* average, T* square, T* m
   const T root2 = T(std::sqrt(bias2)), eps = T(s.eps), rate = T(-(s.lr / bias1));
   const bool decays = decay != 0, near_old = 1 - s.beta1 < 0.5, maximize = s.maximize;
   // m = m + (1 - beta1) (d - m),  v = beta2 v + (1 - beta2) d^2,  p = p - lr / bias1 m / (sqrt(v) / sqrt(bias2) + eps)
-#pragma GCC ivdep
+  TAPER_INDEPENDENT_TURNS
   for (std::int64_t i = begin; i < end; ++i) {
     const T value = p[i] * keep;
     T d = descent(g[i], maximize);
