@@ -9,16 +9,26 @@ themselves are in scripts/golden/.
 """
 
 import argparse
+import importlib
 import json
 import pathlib
+import pkgutil
 
 import torch
 
-from golden import layers, losses, ops, printing, training
+import golden
 
-FILES = {**layers.FILES, **losses.FILES, **ops.FILES, **printing.FILES, **training.FILES}
 FILE_LIMIT = 1_000_000
-TOTAL_LIMIT = 3_000_000
+TOTAL_LIMIT = 9_000_000
+
+
+def files():
+    """What every module of scripts/golden offers: a file's name and the function that yields its cases."""
+    found = {}
+    for module in pkgutil.iter_modules(golden.__path__):
+        found.update(getattr(importlib.import_module(f"golden.{module.name}"), "FILES", {}))
+    return found
+
 
 
 def text(cases):
@@ -36,12 +46,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
     parser.add_argument("--out", type=pathlib.Path, default=default, help="directory to write into")
-    out = parser.parse_args().out
+    parser.add_argument("--only", nargs="*", help="names of the files to make; all of them if left out")
+    arguments = parser.parse_args()
+    out = arguments.out
     out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     total = 0
-    for name, make in FILES.items():
+    for name, make in files().items():
+        if arguments.only and name not in arguments.only:
+            continue
         cases = list(make())
         content = text(cases)
         if len(content) > FILE_LIMIT:
