@@ -6,91 +6,9 @@ Sizes within a case are pairwise different and mostly prime, so that no two of t
 import itertools
 
 import torch
-from torch import nn
 
-from .case import describe, encode, generator, values
-
-
-class Joined(nn.Module):
-    """Add, Multiply and Concat, which PyTorch has as functions only."""
-
-    def __init__(self, config):
-        super().__init__()
-        self.config = config
-
-    def forward(self, *inputs):
-        if self.config["type"] == "Concat":
-            return torch.cat(inputs, dim=self.config["dim"])
-        total = inputs[0]
-        for other in inputs[1:]:
-            total = total + other if self.config["type"] == "Add" else total * other
-        return total
-
-
-class Model(nn.Module):
-    """A list of layer configs run in order; `inputs` names earlier results, else the one before is taken."""
-
-    def __init__(self, layers):
-        super().__init__()
-        self.plan = []
-        for index, config in enumerate(layers):
-            name = config.get("name", str(index))
-            self.add_module(name, build(config))
-            self.plan.append((name, config.get("inputs")))
-
-    def forward(self, x):
-        results = {"input": x}
-        for name, inputs in self.plan:
-            x = getattr(self, name)(*([results[key] for key in inputs] if inputs else [x]))
-            results[name] = x
-        return x
-
-
-def build(config):
-    if config["type"] == "Sequential":
-        return Model(config["layers"])
-    if config["type"] in ("Add", "Multiply", "Concat"):
-        return Joined(config)
-    options = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in config.items()
-        if key not in ("type", "name", "inputs")
-    }
-    return getattr(nn, config["type"])(**options)
-
-
-def run(head, module, x, stream, mode):
-    module = module.double()
-    module.train(mode == "train")
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(values(stream, parameter.shape, 0.5))
-    x.requires_grad_()
-    y = module(x)
-    grad_output = values(stream, y.shape)
-    y.backward(grad_output)
-    return {
-        **head,
-        "mode": mode,
-        "input": encode(x),
-        "parameters": {name: encode(p) for name, p in module.named_parameters()},
-        "grad_output": encode(grad_output),
-        "output": encode(y),
-        "grad_input": encode(x.grad),
-        "grad_parameters": {name: encode(p.grad) for name, p in module.named_parameters()},
-    }
-
-
-def layer(config, shape, mode="train", scale=1.0):
-    name = f"{describe(config)} on {shape}" + ("" if mode == "train" else " in eval mode")
-    stream = generator(name)
-    return run({"name": name, "layer": config}, build(config), values(stream, shape, scale), stream, mode)
-
-
-def model(name, shape, layers):
-    stream = generator(name)
-    head = {"name": name, "model": {"input": {"shape": shape[1:]}, "layers": layers}}
-    return run(head, Model(layers), values(stream, shape), stream, "train")
+from .case import describe, generator
+from .module_case import build, layer, model, run
 
 
 def linear():

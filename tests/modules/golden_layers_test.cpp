@@ -4,11 +4,12 @@
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "support/golden_options.hpp"
+#include "taper/autograd.hpp"
 #include "taper/nn/graph.hpp"
 #include "taper/nn/registry.hpp"
 
 using namespace taper;
-using nlohmann::json;
+using json = nlohmann::ordered_json;  // the order of a case's inputs and outputs counts
 
 namespace {
 
@@ -47,37 +48,92 @@ test::Tolerance float32_tolerance(const Tensor& expected) {
   return {1e-6, scale, 1e37};
 }
 
-/// Where `got` differs from the stored tensor, which is null where there is none; empty if nowhere.
-std::string difference(const Tensor& got, const json& stored, DType dtype) {
-  if (stored.is_null()) return got.defined() ? "a gradient, expected none" : "";
-  if (!got.defined()) return "nothing, expected a gradient";
-  const Tensor expected = test::golden_tensor(stored, DType::float64);
+/// Where `got` differs from the stored tensor, undefined where there is none; empty if nowhere.
+std::string difference(const Tensor& got, const Tensor& expected, DType dtype) {
+  if (!expected.defined()) return got.defined() ? "a tensor, expected none" : "";
+  if (!got.defined()) return "none, expected a tensor";
   return test::golden_difference(got, expected,
                                  dtype == DType::float64 ? test::kFloat64Tolerance : float32_tolerance(expected));
 }
 
-/// What one stored case and the module differ in, each with its name; empty if nothing.
-std::vector<std::string> differences(nn::Module& module, const json& item, DType dtype) {
+/// Null stands for an undefined tensor.
+Tensor tensor_or_none(const json& stored, DType dtype) {
+  return stored.is_null() ? Tensor() : test::golden_tensor(stored, dtype);
+}
+
+/// The stored tensors of `key`: one alone under its singular ("input", named so), or an object or a list under its
+/// plural.
+std::vector<NamedTensor> tensors_of(const json& item, const std::string& key, DType dtype) {
+  if (item.contains(key)) return {{key, tensor_or_none(item.at(key), dtype)}};
+  std::vector<NamedTensor> all;
+  for (const auto& [name, stored] : item.at(key + "s").items()) all.push_back({name, tensor_or_none(stored, dtype)});
+  return all;
+}
+
+/// The result of a module, and whatever else it gives.
+template <class M>
+std::vector<Tensor> outputs_of(M& module, const std::vector<Tensor>& inputs) {
+  if constexpr (requires { module.forward_outputs(inputs); }) {
+    return module.forward_outputs(inputs);
+  } else {
+    return {inputs.size() == 1 ? module(inputs[0]) : module.forward_all(inputs)};
+  }
+}
+
+/// One backward from all outputs that have a gradient.
+void backward(const std::vector<Tensor>& outputs, const std::vector<NamedTensor>& gradients) {
+  if (outputs.size() == 1) return outputs[0].backward(gradients.at(0).tensor);
+  Tensor total = zeros({}, outputs[0].dtype());
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (gradients.at(i).tensor.defined()) total = total + (outputs[i] * gradients[i].tensor).sum();
+  total.backward();
+}
+
+void load(nn::Module& module, const json& item, DType dtype) {
   module.to(dtype);
   nn::StateDict state;
-  for (const auto& [name, stored] : item.at("parameters").items())
-    state.push_back({name, test::golden_tensor(stored, dtype)});
+  for (const char* key : {"parameters", "buffers"}) {
+    const json tensors = item.value(key, json::object());
+    for (const auto& [name, stored] : tensors.items()) state.push_back({name, test::golden_tensor(stored, dtype)});
+  }
   module.load_state_dict(state);
   module.train(item.at("mode") == "train");
-  const Tensor x = test::golden_tensor(item.at("input"), dtype).requires_grad_();
-  const Tensor y = module(x);
-  y.backward(test::golden_tensor(item.at("grad_output"), dtype));
+}
 
+/// What one stored case and the module differ in, each with its name; empty if nothing.
+std::vector<std::string> differences(nn::Module& module, const json& item, DType dtype) {
+  load(module, item, dtype);
+  std::vector<Tensor> inputs;
+  for (const auto& [name, tensor] : tensors_of(item, "input", dtype)) {
+    inputs.push_back(tensor);
+    if (tensor.defined() && is_floating(tensor.dtype())) tensor.requires_grad_();
+  }
+  const std::vector<Tensor> outputs = outputs_of(module, inputs);
+  const auto expected = tensors_of(item, "output", DType::float64);
   std::vector<std::string> found;
   const auto note = [&](const std::string& what, const std::string& problem) {
     if (!problem.empty()) found.push_back(item.at("name").get<std::string>() + ": " + what + ": " + problem);
   };
-  note("output", difference(y, item.at("output"), dtype));
-  note("grad_input", difference(x.grad(), item.at("grad_input"), dtype));
-  const auto parameters = module.named_parameters();
-  const json& gradients = item.at("grad_parameters");
-  if (parameters.size() != gradients.size()) note("parameters", "another number of them");
-  for (const auto& [name, tensor] : parameters) note(name, difference(tensor.grad(), gradients.at(name), dtype));
+  if (outputs.size() != expected.size()) {
+    note("outputs", std::to_string(outputs.size()) + ", expected " + std::to_string(expected.size()));
+    return found;
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    note(expected[i].name, difference(outputs[i], expected[i].tensor, dtype));
+  backward(outputs, tensors_of(item, "grad_output", dtype));
+  const auto gradients = tensors_of(item, "grad_input", DType::float64);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].defined()) note(gradients.at(i).name, difference(inputs[i].grad(), gradients[i].tensor, dtype));
+  const auto compare = [&](const std::string& key, const std::vector<NamedTensor>& actual) {
+    const json stored = item.value(key, json::object());
+    if (actual.size() != stored.size()) return note(key, "another number of them");
+    for (const auto& [name, tensor] : actual)
+      note(name, difference(tensor, tensor_or_none(stored.at(name), DType::float64), dtype));
+  };
+  std::vector<NamedTensor> of_parameters;
+  for (const auto& [name, tensor] : module.named_parameters()) of_parameters.push_back({name, tensor.grad()});
+  compare("grad_parameters", of_parameters);
+  compare("buffers_after", module.named_buffers());
   return found;
 }
 
@@ -101,7 +157,7 @@ std::vector<std::string> layer_files() {
 /// Runs all cases of a file in both types.
 template <class Build>
 void check_file(const std::string& name, const Build& build) {
-  const json golden = test::read_golden(name);
+  const json golden = test::read_golden<json>(name);
   CHECK(golden.at("cases").size() > 9);
   for (const json& item : golden.at("cases"))
     for (const DType dtype : {DType::float64, DType::float32}) {
@@ -113,6 +169,22 @@ void check_file(const std::string& name, const Build& build) {
       }
     }
 }
+
+/// y = w a - b with a buffer that keeps the sum of a.
+struct Mixed : nn::Module {
+  Tensor w = ones({}), seen = zeros({});
+  Mixed() {
+    register_parameter("w", w);
+    register_buffer("seen", seen);
+  }
+  Tensor forward_all(std::span<const Tensor> in) override {
+    {
+      NoGradGuard guard;
+      seen.add_(in[0].sum());
+    }
+    return w * in[0] - in[1];
+  }
+};
 
 }  // namespace
 
@@ -129,27 +201,27 @@ TEST_CASE("models give PyTorch's stored outputs and gradients") {
 TEST_CASE("inference from shapes agrees with the stored outputs of all batched cases") {
   int checked = 0;
   for (const std::string& name : layer_files()) {
-    const json golden = test::read_golden(name);
+    const json golden = test::read_golden<json>(name);
     for (const json& item : golden.at("cases")) {
       json layer = item.at("layer");
-      const auto type = layer.at("type").get<std::string>();
-      const Shape input = test::golden_tensor(item.at("input"), DType::float64).shape();
-      const int batched_rank = type.ends_with("1d") ? 3 : type.ends_with("2d") ? 4 : type == "Linear" ? 2 : 1;
-      if (input.rank() < batched_rank) continue;
+      const nn::LayerType& type = type_of(layer);
+      std::vector<Shape> inputs;
+      for (const auto& input : tensors_of(item, "input", DType::float64))
+        if (input.tensor.defined()) inputs.push_back(input.tensor.shape());
+      if (inputs[0].rank() < type.example_inputs[0].rank()) continue;
       layer.erase("in_channels");
       layer.erase("in_features");
       INFO(item.at("name"));
-      const auto options = test::options_from(type_of(layer), layer);
-      CHECK(type_of(layer).infer(options.get(), {&input, 1}) ==
-            test::golden_tensor(item.at("output"), DType::float64).shape());
+      const auto options = test::options_from(type, layer);
+      CHECK(type.infer(options.get(), inputs) == tensors_of(item, "output", DType::float64).at(0).tensor.shape());
       ++checked;
     }
   }
-  CHECK(checked > 200);
+  CHECK(checked > 150);
 }
 
 TEST_CASE("the comparison with stored layers notices each kind of mistake") {
-  json item = test::read_golden("layers_linear.json").at("cases").at(0);
+  json item = test::read_golden<json>("layers_linear.json").at("cases").at(0);
   REQUIRE(item.at("layer").at("type") == "Linear");
   const auto noticed = [&](const json& changed) {
     return differences(*build_layer(changed.at("layer")), changed, DType::float64).size();
@@ -167,4 +239,28 @@ TEST_CASE("the comparison with stored layers notices each kind of mistake") {
   CHECK(noticed(absent) == 1);
   item["layer"]["type"] = "Lineal";
   CHECK_THROWS_WITH(build_layer(item.at("layer")), "no layer of type Lineal");
+}
+
+TEST_CASE("a stored case may have several inputs, and buffers that a step changes") {
+  const json item = json::parse(R"({"name": "mixed", "mode": "train",
+    "inputs": {"left": {"shape": [2], "data": [3, 5]}, "also": {"shape": [2], "data": [1, 2]}},
+    "parameters": {"w": {"shape": [], "data": [7]}}, "buffers": {"seen": {"shape": [], "data": [11]}},
+    "outputs": {"sum": {"shape": [2], "data": [20, 33]}}, "grad_outputs": [{"shape": [2], "data": [1, 10]}],
+    "grad_inputs": {"left": {"shape": [2], "data": [7, 70]}, "also": {"shape": [2], "data": [-1, -10]}},
+    "grad_parameters": {"w": {"shape": [], "data": [53]}}, "buffers_after": {"seen": {"shape": [], "data": [19]}}})");
+  const auto found = [](const json& changed) {
+    Mixed module;
+    return joined(differences(module, changed, DType::float64));
+  };
+  CHECK(found(item) == "");
+  for (const char* key : {"outputs", "grad_inputs", "grad_parameters", "buffers_after"}) {
+    json changed = item;
+    auto& entry = *changed[key].begin();
+    entry["data"][0] = 1000;
+    INFO(key);
+    CHECK(found(changed).find("mixed: " + changed[key].items().begin().key() + ": element 0: ") == 0);
+  }
+  json fewer = item;
+  fewer["buffers_after"] = json::object();
+  CHECK(found(fewer) == "mixed: buffers_after: another number of them\n");
 }

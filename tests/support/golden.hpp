@@ -13,22 +13,26 @@
 /// Reading of the stored values of tests/golden, whose form its README describes.
 namespace taper::test {
 
-inline nlohmann::json read_golden(const std::string& name) {
+/// With `Json` = `nlohmann::ordered_json` the keys of objects keep their order.
+template <class Json = nlohmann::json>
+Json read_golden(const std::string& name) {
   std::ifstream file(std::string(TAPER_SOURCE_DIR) + "/tests/golden/" + name);
-  return nlohmann::json::parse(file);
+  return Json::parse(file);
 }
 
 /// A number, or one of "nan", "inf", "-inf".
-inline double golden_number(const nlohmann::json& value) {
-  if (value.is_number()) return value.get<double>();
-  const auto word = value.get<std::string>();
+template <class Json>
+double golden_number(const Json& value) {
+  if (value.is_number()) return value.template get<double>();
+  const auto word = value.template get<std::string>();
   if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
   return word == "inf" ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
 }
 
 /// Whole numbers stay int64, everything else takes `dtype`.
-inline Tensor golden_tensor(const nlohmann::json& stored, DType dtype) {
-  const auto extents = stored.at("shape").get<std::vector<std::int64_t>>();
+template <class Json>
+Tensor golden_tensor(const Json& stored, DType dtype) {
+  const auto extents = stored.at("shape").template get<std::vector<std::int64_t>>();
   std::vector<double> values;
   for (const auto& value : stored.at("data")) values.push_back(golden_number(value));
   const Tensor wide = from_data(values, Shape(std::span<const std::int64_t>(extents)));

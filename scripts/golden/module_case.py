@@ -1,0 +1,129 @@
+"""How a case of a layer or a small model is made: one forward and backward, with all that it reads and changes."""
+
+import torch
+from torch import nn
+
+from .case import describe, encode, generator, values
+
+
+class Joined(nn.Module):
+    """Add, Multiply and Concat, which PyTorch has as functions only."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+
+    def forward(self, *inputs):
+        if self.config["type"] == "Concat":
+            return torch.cat(inputs, dim=self.config["dim"])
+        total = inputs[0]
+        for other in inputs[1:]:
+            total = total + other if self.config["type"] == "Add" else total * other
+        return total
+
+
+class Model(nn.Module):
+    """A list of layer configs run in order; `inputs` names earlier results, else the one before is taken."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.plan = []
+        for index, config in enumerate(layers):
+            name = config.get("name", str(index))
+            self.add_module(name, build(config))
+            self.plan.append((name, config.get("inputs")))
+
+    def forward(self, x):
+        results = {"input": x}
+        for name, inputs in self.plan:
+            x = getattr(self, name)(*([results[key] for key in inputs] if inputs else [x]))
+            results[name] = x
+        return x
+
+
+def build(config):
+    if config["type"] == "Sequential":
+        return Model(config["layers"])
+    if config["type"] in ("Add", "Multiply", "Concat"):
+        return Joined(config)
+    options = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in config.items()
+        if key not in ("type", "name", "inputs")
+    }
+    return getattr(nn, config["type"])(**options)
+
+
+def named(key, given):
+    """One tensor alone under `key`; several, {name: tensor or None}, under its plural."""
+    if isinstance(given, dict):
+        return {key + "s": {name: None if x is None else encode(x) for name, x in given.items()}}
+    return {key: None if given is None else encode(given)}
+
+
+def like(given, function):
+    return {name: function(x) for name, x in given.items()} if isinstance(given, dict) else function(given)
+
+
+def fill(module, stream):
+    """Parameters and running statistics that are not what every module starts with."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(values(stream, parameter.shape, 0.5))
+        for name, buffer in module.named_buffers():
+            if buffer.is_floating_point():
+                buffer.copy_(values(stream, buffer.shape, 0.5))
+                if name.endswith("var"):
+                    buffer.abs_()
+
+
+def run(head, module, x, stream, mode, call=None):
+    """One forward and backward. `x` is a tensor, or {name: tensor or None} in the order of Taper's `forward_all`;
+    `call(module, x)` replaces the plain call and may return {name: tensor}, the result first.
+    """
+    module = module.double()
+    module.train(mode == "train")
+    fill(module, stream)
+    buffers = {name: encode(b) for name, b in module.named_buffers()}
+    each = [t for t in (x.values() if isinstance(x, dict) else [x]) if t is not None and t.is_floating_point()]
+    for tensor in each:
+        tensor.requires_grad_()
+    if call:
+        y = call(module, x)
+    else:
+        y = module(*x.values()) if isinstance(x, dict) else module(x)
+    grad_output = like(y, lambda t: values(stream, t.shape) if t.requires_grad else None)
+    pairs = list(zip(y.values(), grad_output.values())) if isinstance(y, dict) else [(y, grad_output)]
+    pairs = [(output, gradient) for output, gradient in pairs if gradient is not None]
+    torch.autograd.backward([output for output, _ in pairs], [gradient for _, gradient in pairs])
+    case = {
+        **head,
+        "mode": mode,
+        **named("input", x),
+        "parameters": {name: encode(p) for name, p in module.named_parameters()},
+        **named("grad_output", grad_output),
+        **named("output", y),
+        **named("grad_input", like(x, lambda t: None if t is None else t.grad)),
+        "grad_parameters": {name: None if p.grad is None else encode(p.grad) for name, p in module.named_parameters()},
+    }
+    if buffers:
+        case |= {"buffers": buffers, "buffers_after": {name: encode(b) for name, b in module.named_buffers()}}
+    return case
+
+
+def layer(config, shape, mode="train", scale=1.0, call=None):
+    """`shape` is that of the only input, or {name: shape, or a tensor of other values, or None}; `call` as in `run`."""
+    if isinstance(shape, dict):
+        shown = ", ".join(f"{name} {list(s.shape) if torch.is_tensor(s) else s}" for name, s in shape.items())
+    else:
+        shown = shape
+    name = f"{describe(config)} on {shown}" + ("" if mode == "train" else " in eval mode")
+    stream = generator(name)
+    x = like(shape, lambda s: s if s is None or torch.is_tensor(s) else values(stream, s, scale))
+    return run({"name": name, "layer": config}, build(config), x, stream, mode, call)
+
+
+def model(name, shape, layers):
+    stream = generator(name)
+    head = {"name": name, "model": {"input": {"shape": shape[1:]}, "layers": layers}}
+    return run(head, Model(layers), values(stream, shape), stream, "train")
