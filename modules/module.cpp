@@ -18,6 +18,8 @@ Tensor Module::forward_all(std::span<const Tensor> inputs) {
   return forward(inputs[0]);
 }
 
+std::vector<Tensor> Module::forward_outputs(std::span<const Tensor> inputs) { return {forward_all(inputs)}; }
+
 void Module::train(bool on) {
   training_ = on;
   for (const auto& [name, child] : children_) child->train(on);

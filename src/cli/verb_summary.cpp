@@ -71,6 +71,8 @@ class Summary {
       last =
           layer.type ? add_layer(layer, prefix, fields, shapes) : add_sequential(layer, prefix, {shapes[0], fields[0]});
       values.insert_or_assign(layer.name, last);
+      for (const config::FurtherOutput& output : layer.further)
+        values.insert_or_assign(layer.name + "." + output.name, Value{output.outline.shape, last.field});
     }
     return last;
   }

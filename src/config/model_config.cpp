@@ -61,6 +61,8 @@ class LayersReader {
     complete_ &= good;
     previous_ = spec.name;
     shapes_[spec.name] = good ? std::optional<Shape>(spec.output) : std::nullopt;
+    types_[spec.name] = spec.type_name();
+    for (const FurtherOutput& output : spec.further) shapes_[cat(spec.name, '.', output.name)] = output.outline.shape;
     if (good) {
       trail_ += cat(trail_.empty() ? "" : " -> ", label(spec), ' ', without_batch(spec.output));
       if (complete_) specs_.push_back(std::move(spec));
@@ -114,17 +116,38 @@ class LayersReader {
       good = false;
     }
     for (std::size_t i = 0; i < names->size(); ++i) {
-      if (shapes_.count((*names)[i])) continue;
-      std::vector<std::string_view> known;
-      for (const auto& [name, shape] : shapes_) known.push_back(name);
-      const std::string hint = did_you_mean((*names)[i], known);
-      reader_.error(cat(pointer, '/', i),
-                    cat("no earlier layer has this name: expected one of the layers above or \"input\", got \"",
-                        (*names)[i], '"', hint));
+      if (is_there((*names)[i])) continue;
+      reader_.error(cat(pointer, '/', i), missing_input((*names)[i]));
       good = false;
     }
     spec.inputs = *names;
     return good;
+  }
+
+  /// A layer that is wrong itself may have any further results.
+  bool is_there(const std::string& name) const {
+    if (shapes_.count(name)) return true;
+    const auto layer = shapes_.find(name.substr(0, name.find('.')));
+    return layer != shapes_.end() && !layer->second;
+  }
+
+  /// Why there is nothing of this name to read.
+  std::string missing_input(const std::string& wanted) const {
+    const std::string layer = wanted.substr(0, wanted.find('.'));
+    const auto type = types_.find(layer);
+    const bool asks_further = type != types_.end() && layer != wanted;
+    std::vector<std::string_view> known;
+    std::string further;
+    for (const auto& [name, shape] : shapes_) {
+      if (asks_further && !name.starts_with(layer + ".")) continue;
+      known.push_back(name);
+      if (asks_further) further += cat(further.empty() ? "\"" : " or \"", name, '"');
+    }
+    const std::string got = cat(", got \"", wanted, '"', did_you_mean(wanted, known));
+    if (!asks_further) return "no earlier layer has this name: expected one of the layers above or \"input\"" + got;
+    if (known.empty())
+      return cat(type->second, " gives no further results with these options: expected \"", layer, '"', got);
+    return cat(type->second, " has no further result of this name: expected ", further, got);
   }
 
   bool read_body(const Json& json, const std::string& type, LayerSpec& spec) {
@@ -166,6 +189,10 @@ class LayersReader {
   bool infer(const Json& json, const std::vector<Shape>& inputs, LayerSpec& spec) {
     try {
       spec.output = spec.type->infer(spec.options.get(), inputs);
+      if (!spec.type->further_outputs) return true;
+      const std::vector<std::string> names = spec.type->further_outputs(spec.options.get());
+      const std::vector<nn::Outline> outlines = spec.type->infer_further(spec.options.get(), inputs);
+      for (std::size_t i = 0; i < names.size(); ++i) spec.further.push_back({names[i], outlines.at(i)});
       return true;
     } catch (const Error& error) {
       const std::string sentence = error.what();
@@ -201,6 +228,7 @@ class LayersReader {
   Reader& reader_;
   bool named_inputs_;
   std::map<std::string, std::optional<Shape>> shapes_;  // by name; nothing where it could not be worked out
+  std::map<std::string, std::string> types_;            // of the layers so far
   std::string previous_ = kInput;
   std::string trail_;
   std::vector<LayerSpec> specs_;

@@ -8,15 +8,22 @@
 
 namespace taper::config {
 
+/// What a layer gives beside its main result; layers read it as "layer.name".
+struct FurtherOutput {
+  std::string name;
+  nn::Outline outline;  ///< as `LayerSpec::output`
+};
+
 /// One layer of a model as the config describes it, with everything left out filled in.
 struct LayerSpec {
   const nn::LayerType* type = nullptr;  ///< null for a nested Sequential
   std::string name;                     ///< state-dict prefix: the given name or the index
-  std::vector<std::string> inputs;      ///< names of the layers it reads; "input" is the model's own
+  std::vector<std::string> inputs;      ///< what it reads: "input" is the model's own, "layer" or "layer.further"
   std::shared_ptr<void> options;        ///< of the layer's options struct
   std::vector<LayerSpec> layers;        ///< of a nested Sequential
   std::string pointer;                  ///< where it stands in the config
   Shape output;                         ///< with a placeholder batch extent of 1 in front
+  std::vector<FurtherOutput> further;
 
   std::string type_name() const { return type ? type->name : "Sequential"; }
 };

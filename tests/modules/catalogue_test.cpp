@@ -16,11 +16,24 @@ using nn::LayerType;
 // What must hold for every layer that JSON knows. Each check says what is wrong with an entry, "" if nothing.
 namespace {
 
+/// Numbers below `limit`, as many different ones in a row as there are.
+Tensor example_indices(const Shape& shape, std::int64_t limit) {
+  Tensor indices = zeros(shape, DType::int64);
+  for (std::int64_t i = 0; i < indices.numel(); ++i) indices.data<std::int64_t>()[i] = (limit - 1) * i % limit;
+  return indices;
+}
+
 std::vector<Tensor> random_inputs(const LayerType& type, DType dtype, std::int64_t batch = 0) {
   manual_seed(17);
   std::vector<Tensor> inputs;
-  for (const Shape& shape : type.example_inputs)
-    inputs.push_back(uniform(batch > 0 ? shape.with(0, batch) : shape, -2, 2, dtype).requires_grad_());
+  for (std::size_t i = 0; i < type.example_inputs.size(); ++i) {
+    const Shape& example = type.example_inputs[i];
+    const Shape shape = batch > 0 ? example.with(0, batch) : example;
+    if (type.reads[std::min(i, type.reads.size() - 1)] == nn::Elements::int64)
+      inputs.push_back(example_indices(shape, type.example_indices));
+    else
+      inputs.push_back(uniform(shape, -2, 2, dtype).requires_grad_());
+  }
   return inputs;
 }
 
@@ -35,6 +48,21 @@ std::shared_ptr<nn::Module> build(const LayerType& type, DType dtype) {
 Tensor call(nn::Module& module, const std::vector<Tensor>& inputs) {
   manual_seed(29);
   return module.forward_all(inputs);
+}
+
+/// The main result and the further ones; the same random numbers each time.
+std::vector<Tensor> call_outputs(nn::Module& module, const std::vector<Tensor>& inputs) {
+  manual_seed(29);
+  return module.forward_outputs(inputs);
+}
+
+/// A number that depends on every floating result.
+Tensor summary_of(nn::Module& module, const std::vector<Tensor>& inputs) {
+  Tensor sum = scalar(0, DType::float64);
+  double factor = 1;
+  for (const Tensor& result : call_outputs(module, inputs))
+    if (is_floating(result.dtype())) sum = add(sum, mul(result.sum(), factor /= 2));
+  return sum;
 }
 
 struct FieldList final : FieldVisitor {
@@ -79,15 +107,45 @@ std::string inference_problem(const LayerType& type) {
 
 std::string gradient_problem(const LayerType& type) {
   const auto module = build(type, DType::float64);
-  std::vector<Tensor> checked = random_inputs(type, DType::float64);
-  const std::size_t inputs = checked.size();
+  const std::vector<Tensor> inputs = random_inputs(type, DType::float64);
+  std::vector<Tensor> checked;
+  for (const Tensor& input : inputs)
+    if (is_floating(input.dtype())) checked.push_back(input);
   for (const Tensor& parameter : module->parameters()) checked.push_back(parameter);
-  const auto report = autograd::gradcheck(
-      [&](const std::vector<Tensor>& x) {
-        return call(*module, {x.begin(), x.begin() + std::ptrdiff_t(inputs)});
-      },
-      checked);
-  return report.ok ? "" : report.to_string();
+  if (checked.empty()) return "";
+  const auto check = [&](const auto& function) {
+    const auto report =
+        autograd::gradcheck([&](const std::vector<Tensor>&) { return function(*module, inputs); }, checked);
+    return report.ok ? "" : report.to_string();
+  };
+  const std::string problem = check(call);
+  return problem.empty() && type.further_outputs ? check(summary_of) : problem;
+}
+
+/// The catalogue's entry and the module must name the same further results, of the same outlines.
+std::string further_problem(const LayerType& type) {
+  const auto options = test::options_from(type, json::parse(type.example));
+  std::vector<std::string> names;
+  if (type.further_outputs) names = type.further_outputs(options.get());
+  const auto module = build(type, DType::float64);
+  if (module->further_outputs() != names) return "the module names others";
+  const auto inputs = random_inputs(type, DType::float64);
+  const auto results = call_outputs(*module, inputs);
+  if (results.size() != names.size() + 1) return "another number of results";
+  if (!test::same_bits(results[0].to_vector<double>(), call(*module, inputs).to_vector<double>()))
+    return "the main result is another one";
+  if (names.empty()) return "";
+  type.infer(options.get(), type.example_inputs);
+  const auto outlines = type.infer_further(options.get(), type.example_inputs);
+  if (outlines.size() != names.size()) return "another number of outlines";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const Tensor& result = results[i + 1];
+    if (!(outlines[i].shape == result.shape()))
+      return names[i] + ": infers " + to_string(outlines[i].shape) + ", gives " + to_string(result.shape());
+    if ((outlines[i].elements == nn::Elements::int64) == is_floating(result.dtype()))
+      return names[i] + ": gives " + name_of(result.dtype());
+  }
+  return "";
 }
 
 std::string saving_problem(const LayerType& type) {
@@ -111,6 +169,7 @@ std::vector<float> step(const LayerType& type, std::int64_t batch) {
   std::vector<Tensor> leaves = inputs;
   for (const Tensor& parameter : module->parameters()) leaves.push_back(parameter);
   for (const Tensor& leaf : leaves) {
+    if (!is_floating(leaf.dtype())) continue;
     const auto gradient = leaf.grad().to_vector<float>();
     all.insert(all.end(), gradient.begin(), gradient.end());
   }
@@ -158,6 +217,7 @@ struct Check {
 constexpr Check kChecks[] = {{"is documented", documentation_problem},
                              {"infers the shape its forward gives", inference_problem},
                              {"has the gradients of its values", gradient_problem},
+                             {"gives the further results it names", further_problem},
                              {"is the same after saving and loading", saving_problem},
                              {"gives the same bits on any number of threads", threads_problem},
                              {"gives each row of a batch what it gives the row alone", unbatched_problem},
@@ -180,7 +240,7 @@ std::string problems_of(const LayerType& type) {
 
 // --- a layer with mistakes ------------------------------------------------------------------------------------------
 
-enum class Mistake { none, gradient, shape, rows };
+enum class Mistake { none, gradient, shape, rows, further, further_shape };
 
 struct FlawedOptions {
   static constexpr const char* kType = "Flawed";
@@ -198,6 +258,14 @@ struct Flawed : nn::Layer<FlawedOptions> {
     const Tensor factor = M == Mistake::gradient ? weight.detach() : weight;
     const Tensor y = mul(mul(x, factor), options_.times);
     return M == Mistake::rows && x.dim() == 3 ? mul(y, x.size(0)) : y;
+  }
+  std::vector<Tensor> forward_outputs(std::span<const Tensor> inputs) override {
+    return {forward(inputs[0]), mul(M == Mistake::further ? inputs[0].detach() : inputs[0], 2)};
+  }
+  std::vector<std::string> further_outputs() const override { return further_outputs(options_); }
+  static std::vector<std::string> further_outputs(const Options&) { return {"twice"}; }
+  static std::vector<nn::Outline> infer_further(const Options&, std::span<const Shape> inputs) {
+    return {M == Mistake::further_shape ? inputs[0].with(1, 1) : inputs[0]};
   }
   static Shape infer(Options&, std::span<const Shape> inputs) {
     return M == Mistake::shape ? inputs[0].with(1, 1) : inputs[0];
@@ -230,6 +298,9 @@ TEST_CASE("the checks of the catalogue notice each kind of mistake") {
           "has the gradients of its values: gradient of mul_scalar with respect to input 1");
   reports(flawed<Mistake::shape>(), "infers the shape its forward gives: infers [2, 1, 7], gives [2, 3, 7]\n");
   reports(flawed<Mistake::rows>(), "gives each row of a batch what it gives the row alone: row 0 alone: element 0");
+  reports(flawed<Mistake::further>(), "has the gradients of its values: ");
+  reports(flawed<Mistake::further_shape>(),
+          "gives the further results it names: twice: infers [2, 1, 7], gives [2, 3, 7]\n");
   LayerType bare = flawed<Mistake::none>();
   bare.example.clear();
   reports(bare, "is documented: no example\n");

@@ -12,6 +12,16 @@ namespace taper::nn {
 /// For `LayerType::max_inputs`: no limit.
 inline constexpr std::size_t kManyInputs = std::size_t(-1);
 
+/// Which kind of elements a layer reads or gives; `any` gives what it reads.
+enum class Elements { floating, int64, any };
+
+/// What is known of a result before it is computed.
+struct Outline {
+  Shape shape;
+  Elements elements;
+  Outline(const Shape& s, Elements e = Elements::floating) : shape(s), elements(e) {}
+};
+
 /// A layer as JSON, `taper layers` and the tests of every layer know it.
 struct LayerType {
   std::string name;                   ///< the class name and JSON "type"
@@ -19,6 +29,9 @@ struct LayerType {
   std::string example;                ///< a JSON object of options that builds the layer on `example_input`
   std::vector<Shape> example_inputs;  ///< with a batch extent in front
   std::size_t min_inputs = 1, max_inputs = 1;
+  /// Of each input; the last stands for all that follow.
+  std::vector<Elements> reads = {Elements::floating};
+  std::int64_t example_indices = 0;  ///< int64 example inputs hold 0 <= index < this; neighbours differ
 
   std::shared_ptr<void> (*new_options)() = nullptr;  ///< with all defaults
   void (*visit)(void* options, FieldVisitor& visitor) = nullptr;
@@ -26,10 +39,19 @@ struct LayerType {
   /// against them and returns the output shape. Takes no memory. Errors: as the layer's own.
   Shape (*infer)(void* options, std::span<const Shape> inputs) = nullptr;
   std::shared_ptr<Module> (*make)(const void* options) = nullptr;
+
+  /// What the layer gives beside its main result; null: nothing.
+  std::vector<std::string> (*further_outputs)(const void* options) = nullptr;
+  /// Their outlines in the same order, from options that `infer` has accepted.
+  std::vector<Outline> (*infer_further)(const void* options, std::span<const Shape> inputs) = nullptr;
 };
 
 /// The entry of layer class `M`, which has `M::Options` with `kType`, `fields(Options&, FieldVisitor&)`, a constructor
-/// from options, and `static Shape infer(Options&, std::span<const Shape>)`.
+/// from options, and `static Shape infer(Options&, std::span<const Shape>)`. It may have
+/// - `static constexpr Elements kReads[]`, when not all its inputs are floating, and then `kExampleIndices`,
+/// - `static std::vector<std::string> further_outputs(const Options&)` together with
+///   `static std::vector<Outline> infer_further(const Options&, std::span<const Shape>)`, for further results; their
+///   names are also what its `further_outputs()` gives.
 template <class M>
 LayerType layer_type(std::string summary, std::string example, std::vector<Shape> example_inputs,
                      std::size_t min_inputs = 1, std::size_t max_inputs = 1) {
@@ -47,6 +69,14 @@ LayerType layer_type(std::string summary, std::string example, std::vector<Shape
   type.make = [](const void* options) -> std::shared_ptr<Module> {
     return std::make_shared<M>(*static_cast<const O*>(options));
   };
+  if constexpr (requires { M::kReads; }) type.reads.assign(std::begin(M::kReads), std::end(M::kReads));
+  if constexpr (requires { M::kExampleIndices; }) type.example_indices = M::kExampleIndices;
+  if constexpr (requires(const O& options) { M::further_outputs(options); }) {
+    type.further_outputs = [](const void* options) { return M::further_outputs(*static_cast<const O*>(options)); };
+    type.infer_further = [](const void* options, std::span<const Shape> inputs) {
+      return M::infer_further(*static_cast<const O*>(options), inputs);
+    };
+  }
   return type;
 }
 
