@@ -1,5 +1,7 @@
 """Losses: output and gradient of the input."""
 
+import itertools
+
 import torch
 from torch import nn
 
@@ -145,10 +147,60 @@ def binary():
     yield pair({**kind, "reduction": "sum"}, [0, 3], kind="0 and 1")
 
 
+def combinations(**choices):
+    """Every config of one value for each key; None leaves the key out."""
+    for row in itertools.product(*choices.values()):
+        yield {key: value for key, value in zip(choices, row) if value is not None}
+
+
+def classification_grid():
+    weights = {2: [0.5, 1.25], 3: [0.5, 1.25, 2.0], 4: [0.75, 0.0, 1.5, 0.25]}
+    for kind in ("CrossEntropyLoss", "NLLLoss"):
+        smoothing = (None, 0.25) if kind == "CrossEntropyLoss" else (None,)
+        for options in combinations(
+            weight=(None, True), ignore_index=(None, 1, -7), label_smoothing=smoothing, reduction=REDUCTIONS
+        ):
+            for shape, ignored in (([4], ()), ([5, 2], (1, 4)), ([3, 4, 2], (0, 5)), ([2, 3, 1, 2], (3,)), ([0, 3, 2], ())):
+                classes = shape[1] if len(shape) > 1 else shape[0]
+                config = {"type": kind, **options}
+                if "weight" in config:
+                    config["weight"] = weights[classes]
+                if shape == [4] and config.get("ignore_index") == 1:
+                    config["ignore_index"] = 9
+                case = indices(config, shape, ignored=ignored)
+                if "nan" not in case["output"]["data"]:  # a mean over no targets
+                    yield case
+    for options in combinations(weight=(None, True), label_smoothing=(None, 0.125, 1.0), reduction=REDUCTIONS):
+        for shape in ([3], [2, 3], [2, 3, 2], [1, 3, 2, 2]):
+            config = {"type": "CrossEntropyLoss", **options}
+            if "weight" in config:
+                config["weight"] = weights[3]
+            if not (shape == [2, 3, 2] and "weight" in config and config.get("label_smoothing")):
+                yield probabilities(config, shape)
+
+
+def regression_grid():
+    for kind, key, choices in (
+        ("MSELoss", "none", (None,)), ("L1Loss", "none", (None,)), ("SmoothL1Loss", "beta", (0.5, 3.0)),
+        ("HuberLoss", "delta", (0.5, 3.0)),
+    ):
+        for options in combinations(**{key: choices}, reduction=REDUCTIONS):
+            for shape in ([], [2], [3, 1, 2], [0, 2]):
+                if not (shape == [0, 2] and options["reduction"] == "mean"):
+                    yield pair({"type": kind, **options}, shape)
+
+
+def binary_grid():
+    for options in combinations(
+        weight=(None, [0.75], [0.5, 0.0, 2.0]), pos_weight=(None, [1.5], [2.0, 0.25, 0.0]), reduction=REDUCTIONS
+    ):
+        for shape, kind in (([3], "0 and 1"), ([2, 3], "probabilities"), ([2, 1, 3], "0 and 1")):
+            yield pair({"type": "BCEWithLogitsLoss", **options}, shape, kind=kind, scale=3.0)
+
+
 def losses():
-    yield from classification()
-    yield from regression()
-    yield from binary()
+    for group in (classification, regression, binary, classification_grid, regression_grid, binary_grid):
+        yield from group()
 
 
 FILES = {"losses": losses}

@@ -1,5 +1,7 @@
 """Optimisers step by step, and the learning rates of schedulers."""
 
+import itertools
+
 import torch
 
 from .case import describe, generator, values
@@ -55,6 +57,38 @@ def optimizers():
         {"lr_decay": 0.125, "weight_decay": 0.125, "initial_accumulator_value": 0.25}, {"maximize": True},
     ):
         yield optimizer({"type": "Adagrad", "lr": 0.125, **options})
+
+
+def combinations(kind, **choices):
+    """Every config of one value for each key; None leaves the key out."""
+    for row in itertools.product(*choices.values()):
+        yield {"type": kind, **{key: value for key, value in zip(choices, row) if value is not None}}
+
+
+def optimizer_grid():
+    switches = {"maximize": (None, True)}
+    for config in combinations(
+        "SGD", lr=(0.0625,), momentum=(None, 0.75), dampening=(None, 0.5), nesterov=(None, True),
+        weight_decay=(None, 0.125), **switches,
+    ):
+        if "nesterov" not in config or ("momentum" in config and "dampening" not in config):
+            yield optimizer(config, size=3)
+    for kind in ("Adam", "AdamW"):
+        for config in combinations(
+            kind, lr=(0.0625,), betas=(None, [0.5, 0.625]), eps=(None, 0.125), weight_decay=(0.0, 0.5),
+            amsgrad=(None, True), **switches,
+        ):
+            yield optimizer(config, size=3)
+    for config in combinations(
+        "RMSprop", lr=(0.0625,), alpha=(None, 0.625), eps=(None, 0.125), weight_decay=(None, 0.5),
+        momentum=(None, 0.75), centered=(None, True), **switches,
+    ):
+        yield optimizer(config, size=3)
+    for config in combinations(
+        "Adagrad", lr=(0.0625,), lr_decay=(None, 0.5), weight_decay=(None, 0.5),
+        initial_accumulator_value=(None, 0.75), eps=(None, 0.125), **switches,
+    ):
+        yield optimizer(config, size=3)
 
 
 def build(config, optimiser):
@@ -119,4 +153,9 @@ def schedulers():
         yield scheduler({"type": "SequentialLR", "schedulers": [warm_up, rest], "milestones": [4]})
 
 
-FILES = {"optimizers": optimizers, "schedulers": schedulers}
+def all_optimizers():
+    yield from optimizers()
+    yield from optimizer_grid()
+
+
+FILES = {"optimizers": all_optimizers, "schedulers": schedulers}
