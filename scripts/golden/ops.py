@@ -1,5 +1,6 @@
 """Operations of taper/ops.hpp: output and gradients of the inputs. Arguments have the names they have there."""
 
+import itertools
 import math
 
 import torch
@@ -272,8 +273,57 @@ def shapes():
         yield case("pad", [shape], amounts=amounts, **options)
 
 
+SMOOTH = ("neg", "exp", "abs", "sign", "sin", "cos", "tanh", "sigmoid", "relu", "gelu", "silu", "elu", "selu", "softplus",
+          "reciprocal", "leaky_relu")
+SIDES = itertools.product(([], [3], [1], [2, 3], [2, 1], [2, 1, 3]), ([], [3], [2, 3], [2, 1], [1, 1, 1], [2, 1, 3]))
+
+
+def shape_grid():
+    """The same operations on every kind of shape: of no dimension, empty, and broadcast in every way."""
+    for op in SMOOTH:
+        for shape in ([], [1], [2, 0], [2, 1, 3, 2]):
+            yield case(op, [shape])
+    for op in ("log", "log1p", "sqrt", "rsqrt"):
+        for shape in ([], [2, 0], [2, 1, 3]):
+            yield case(op, [positive(shape, op)], note="positive numbers")
+    for index, (a, b) in enumerate(SIDES):
+        for op in (("add", "div", "maximum"), ("sub", "mul", "minimum"))[index % 2]:
+            yield case(op, [a, b], note="sides")
+    for op in ("sum", "mean", "amax", "amin", "logsumexp", "norm", "var", "std"):
+        for dims in ([1], [0, 1], [1, 3], [0, 3], [-2, 0], [0, 2, 3]):
+            yield case(op, [[2, 3, 1, 2] if op not in ("var", "std") else [2, 3, 2, 2]], dims=dims, keepdim=len(dims) == 2)
+    for op in ("max", "min", "prod", "argmax", "argmin"):
+        for dim in range(-4, 4):
+            yield case(op, [[2, 3, 1, 2]], dim=dim, keepdim=dim % 2 == 0)
+    for op in ("softmax", "log_softmax"):
+        for dim in range(-4, 4):
+            yield case(op, [[2, 3, 1, 2]], dim=dim)
+    for left, right in itertools.product(([2], [3, 2], [1, 3, 2], [2, 1, 3, 2]), ([2], [2, 4], [3, 2, 4], [2, 3, 2, 1])):
+        yield case("matmul", [left, right])
+    for op in ("gather", "index_select"):
+        for dim in range(-3, 3):
+            size = [2, 3, 4][dim]
+            chosen = [size - 1, 0, size - 1]
+            index = chosen if op == "index_select" else torch.tensor(chosen).view([-1 if d == dim % 3 else 1 for d in range(3)])
+            yield case(op, [[2, 3, 4], torch.as_tensor(index)], dim=dim)
+    for dims in itertools.permutations(range(3)):
+        yield case("permute", [[2, 3, 4]], dims=list(dims))
+    for dim0, dim1 in itertools.product(range(-3, 3), range(3)):
+        yield case("transpose", [[2, 3, 4]], dim0=dim0, dim1=dim1)
+    for dim in range(-3, 3):
+        for start, length in ((0, 1), (1, 1), (0, 2), (2, 0)):
+            yield case("narrow", [[2, 3, 4]], dim=dim, start=start, length=length)
+        yield case("select", [[2, 3, 4]], dim=dim, index=-1)
+        yield case("unsqueeze", [[2, 3]], dim=dim)
+        yield case("cat", [[2 if d != dim % 3 else 1 + part for d in range(3)] for part in range(3)], dim=dim)
+        yield case("stack", [[2, 3], [2, 3]], note="two", dim=dim)
+    for mode in ("zeros", "reflect", "replicate", "circular"):
+        for amounts in ([0, 1], [1, 0], [2, 1], [1, 2, 0, 1], [0, 0, 1, 1], [2, 2, 1, 0]):
+            yield case("pad", [[1, 2, 2, 3] if len(amounts) > 2 else [2, 1, 3]], amounts=amounts, mode=mode)
+
+
 def operations():
-    for group in (elementwise, binary, reductions, products, shapes):
+    for group in (elementwise, binary, reductions, products, shapes, shape_grid):
         yield from group()
 
 
