@@ -3,8 +3,8 @@
 
 #include "support/catch.hpp"
 #include "support/golden.hpp"
-#include "support/golden_options.hpp"
 #include "support/kernel_check.hpp"
+#include "support/layer_case.hpp"
 #include "taper/autograd.hpp"
 #include "taper/io.hpp"
 #include "taper/nn/registry.hpp"
@@ -12,49 +12,13 @@
 using namespace taper;
 using nlohmann::json;
 using nn::LayerType;
+using test::build;
+using test::call;
+using test::call_outputs;
+using test::random_inputs;
 
 // What must hold for every layer that JSON knows. Each check says what is wrong with an entry, "" if nothing.
 namespace {
-
-/// Numbers below `limit`, as many different ones in a row as there are.
-Tensor example_indices(const Shape& shape, std::int64_t limit) {
-  Tensor indices = zeros(shape, DType::int64);
-  for (std::int64_t i = 0; i < indices.numel(); ++i) indices.data<std::int64_t>()[i] = (limit - 1) * i % limit;
-  return indices;
-}
-
-std::vector<Tensor> random_inputs(const LayerType& type, DType dtype, std::int64_t batch = 0) {
-  manual_seed(17);
-  std::vector<Tensor> inputs;
-  for (std::size_t i = 0; i < type.example_inputs.size(); ++i) {
-    const Shape& example = type.example_inputs[i];
-    const Shape shape = batch > 0 ? example.with(0, batch) : example;
-    if (type.reads[std::min(i, type.reads.size() - 1)] == nn::Elements::int64)
-      inputs.push_back(example_indices(shape, type.example_indices));
-    else
-      inputs.push_back(uniform(shape, -2, 2, dtype).requires_grad_());
-  }
-  return inputs;
-}
-
-std::shared_ptr<nn::Module> build(const LayerType& type, DType dtype) {
-  manual_seed(23);
-  const auto module = type.make(test::options_from(type, json::parse(type.example)).get());
-  module->to(dtype);
-  return module;
-}
-
-/// A call that draws the same random numbers each time.
-Tensor call(nn::Module& module, const std::vector<Tensor>& inputs) {
-  manual_seed(29);
-  return module.forward_all(inputs);
-}
-
-/// The main result and the further ones; the same random numbers each time.
-std::vector<Tensor> call_outputs(nn::Module& module, const std::vector<Tensor>& inputs) {
-  manual_seed(29);
-  return module.forward_outputs(inputs);
-}
 
 /// A number that depends on every floating result.
 Tensor summary_of(nn::Module& module, const std::vector<Tensor>& inputs) {
@@ -65,19 +29,16 @@ Tensor summary_of(nn::Module& module, const std::vector<Tensor>& inputs) {
   return sum;
 }
 
-struct FieldList final : FieldVisitor {
-  std::vector<std::string> keys;
-  std::string undocumented;
-  void visit(const Field& field, FieldAccess&) override {
-    keys.emplace_back(field.key);
-    if (std::string(field.help).size() < 5) undocumented = field.key;
-  }
-};
-
-FieldList fields_of(const LayerType& type) {
-  FieldList list;
-  type.visit(type.new_options().get(), list);
-  return list;
+/// The first field whose help says nothing, or "".
+std::string undocumented_field(const LayerType& type) {
+  struct Search final : FieldVisitor {
+    std::string found;
+    void visit(const Field& field, FieldAccess&) override {
+      if (std::string(field.help).size() < 5) found = field.key;
+    }
+  } search;
+  type.visit(type.new_options().get(), search);
+  return search.found;
 }
 
 std::string documentation_problem(const LayerType& type) {
@@ -86,7 +47,7 @@ std::string documentation_problem(const LayerType& type) {
     return "number of example inputs";
   if (type.summary.size() < 10 || type.summary.back() != '.') return "summary is no sentence";
   if (type.summary.find("->") == std::string::npos) return "summary without shapes";
-  const std::string undocumented = fields_of(type).undocumented;
+  const std::string undocumented = undocumented_field(type);
   return undocumented.empty() ? "" : "field without help: " + undocumented;
 }
 
@@ -182,7 +143,7 @@ std::string threads_problem(const LayerType& type) {
 
 /// Layers that count dimensions from the batch read an input without one differently.
 bool counts_dimensions(const LayerType& type) {
-  const auto keys = fields_of(type).keys;
+  const auto keys = test::keys_of(type);
   return std::any_of(keys.begin(), keys.end(), [](const std::string& k) { return k.find("dim") != std::string::npos; });
 }
 
@@ -205,7 +166,7 @@ std::string unbatched_problem(const LayerType& type) {
 std::string printing_problem(const LayerType& type) {
   const std::string text = build(type, DType::float32)->to_string();
   if (text.rfind(type.name + "(", 0) != 0) return "printed as " + text;
-  for (const std::string& key : fields_of(type).keys)
+  for (const std::string& key : test::keys_of(type))
     if (text.find(key + "=") == std::string::npos) return key + " is missing in " + text;
   return "";
 }
