@@ -125,7 +125,7 @@ TEST_CASE("conv1d names what does not fit") {
                     "conv1d: weight has the wrong number of dimensions: expected 3-D, got 2-D [6, 3]");
   CHECK_THROWS_WITH(F::conv1d(x, ones({6, 4, 0})), "conv1d: kernel_size must be positive: expected >= 1, got 0");
   CHECK_THROWS_WITH(F::conv1d(x, ones({0, 4, 3})),
-                    "conv1d: weight has no output channels: expected >= 1, got 0 in [0, 4, 3]");
+                    "conv1d: weight has no channels: expected >= 1, got 0 in [0, 4, 3]");
   CHECK_THROWS_WITH(F::conv1d(ones({2, 0, 11}), w), "conv1d: no channels: expected >= 1, got 0 in [2, 0, 11]");
   CHECK_THROWS_WITH(F::conv1d(ones({2, 4, 0}), w), "conv1d: input size must be positive: expected >= 1, got 0");
   CHECK_THROWS_WITH(F::conv1d(x, w, ones({5})), "conv1d: bias does not fit the weight: expected [6], got [5]");

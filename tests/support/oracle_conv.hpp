@@ -1,31 +1,28 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace oracle {
 
-/// A convolution of any number of spatial dimensions; the vectors hold one entry for each.
+/// A convolution over depth, height and width; dimensions that are not there have the extent 1.
 struct Conv {
+  using Extents = std::array<std::int64_t, 3>;
   std::int64_t batch = 1, in_channels = 1, out_channels = 1, groups = 1;
-  std::vector<std::int64_t> length, out_length, kernel, stride, pad, dilation;
+  Extents length{1, 1, 1}, out_length{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, pad{0, 0, 0}, dilation{1, 1, 1};
 };
 
-inline std::int64_t product(const std::vector<std::int64_t>& extents) {
-  std::int64_t n = 1;
-  for (const std::int64_t extent : extents) n *= extent;
-  return n;
-}
+inline std::int64_t product(const Conv::Extents& extents) { return extents[0] * extents[1] * extents[2]; }
 
-/// The coordinates of element `index` of a row-major array.
-inline std::vector<std::int64_t> coordinates(std::int64_t index, const std::vector<std::int64_t>& extents) {
-  std::vector<std::int64_t> at(extents.size());
-  for (std::size_t d = extents.size(); d-- > 0;) {
-    at[d] = index % extents[d];
-    index /= extents[d];
-  }
-  return at;
+/// Calls `body(index, coordinates)` for every element of a row-major array.
+template <class Body>
+void for_elements(const Conv::Extents& extents, const Body& body) {
+  std::int64_t index = 0;
+  for (std::int64_t d = 0; d < extents[0]; ++d)
+    for (std::int64_t h = 0; h < extents[1]; ++h)
+      for (std::int64_t w = 0; w < extents[2]; ++w) body(index++, Conv::Extents{d, h, w});
 }
 
 /// Calls `term(x index, w index, y index)` for every product x w that the definition of the convolution adds to y.
@@ -33,25 +30,22 @@ template <class Term>
 void for_terms(const Conv& p, const Term& term) {
   const std::int64_t in = p.in_channels / p.groups, out = p.out_channels / p.groups;
   const std::int64_t inputs = product(p.length), outputs = product(p.out_length), taps = product(p.kernel);
-  for (std::int64_t n = 0; n < p.batch; ++n)
-    for (std::int64_t o = 0; o < p.out_channels; ++o)
-      for (std::int64_t position = 0; position < outputs; ++position)
-        for (std::int64_t c = 0; c < in; ++c)
-          for (std::int64_t tap = 0; tap < taps; ++tap) {
-            const auto l = coordinates(position, p.out_length), t = coordinates(tap, p.kernel);
-            std::int64_t from = 0;
-            bool inside = true;
-            for (std::size_t d = 0; d < l.size(); ++d) {
-              const std::int64_t q = l[d] * p.stride[d] + t[d] * p.dilation[d] - p.pad[d];
-              inside = inside && q >= 0 && q < p.length[d];
-              from = from * p.length[d] + q;
-            }
-            if (!inside) continue;
-            const std::int64_t channel = o / out * in + c;
-            term(static_cast<std::size_t>((n * p.in_channels + channel) * inputs + from),
+  for_elements(p.out_length, [&](std::int64_t position, const Conv::Extents& l) {
+    for_elements(p.kernel, [&](std::int64_t tap, const Conv::Extents& t) {
+      std::int64_t from = 0;
+      for (std::size_t d = 0; d < 3; ++d) {
+        const std::int64_t q = l[d] * p.stride[d] + t[d] * p.dilation[d] - p.pad[d];
+        if (q < 0 || q >= p.length[d]) return;
+        from = from * p.length[d] + q;
+      }
+      for (std::int64_t n = 0; n < p.batch; ++n)
+        for (std::int64_t o = 0; o < p.out_channels; ++o)
+          for (std::int64_t c = 0; c < in; ++c)
+            term(static_cast<std::size_t>((n * p.in_channels + o / out * in + c) * inputs + from),
                  static_cast<std::size_t>((o * in + c) * taps + tap),
                  static_cast<std::size_t>((n * p.out_channels + o) * outputs + position));
-          }
+    });
+  });
 }
 
 /// y = x * w + b; `b` may be empty.

@@ -1,4 +1,4 @@
-#include "kernels/conv1d.hpp"
+#include "kernels/conv.hpp"
 
 #include <algorithm>
 
@@ -12,16 +12,28 @@ using namespace taper::test;
 
 namespace {
 
-Conv1dParams params(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t length, std::int64_t kernel,
-                    std::int64_t stride = 1, std::int64_t pad = 0, std::int64_t dilation = 1, std::int64_t groups = 1) {
-  const std::int64_t out_length = (length + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
-  return {batch, in, out, length, out_length, kernel, stride, pad, dilation, groups};
+/// A convolution over one dimension.
+ConvParams line(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t length, std::int64_t out_length,
+                std::int64_t kernel, std::int64_t stride, std::int64_t pad, std::int64_t dilation,
+                std::int64_t groups) {
+  return {
+      batch,           in, out, groups, {1, 1, length}, {1, 1, out_length}, {1, 1, kernel}, {1, 1, stride}, {0, 0, pad},
+      {1, 1, dilation}};
 }
 
-oracle::Conv definition(const Conv1dParams& p) {
-  return {p.batch,        p.in_channels, p.out_channels, p.groups,     {p.length},
-          {p.out_length}, {p.kernel},    {p.stride},     {p.pad_left}, {p.dilation}};
+ConvParams params(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t length, std::int64_t kernel,
+                  std::int64_t stride = 1, std::int64_t pad = 0, std::int64_t dilation = 1, std::int64_t groups = 1) {
+  const std::int64_t out_length = (length + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
+  return line(batch, in, out, length, out_length, kernel, stride, pad, dilation, groups);
 }
+
+oracle::Conv definition(const ConvParams& p) {
+  const auto three = [](const std::int64_t(&v)[3]) { return oracle::Conv::Extents{v[0], v[1], v[2]}; };
+  return {p.batch,      p.in_channels,   p.out_channels,  p.groups,         three(p.in),
+          three(p.out), three(p.kernel), three(p.stride), three(p.padding), three(p.dilation)};
+}
+
+std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
@@ -34,27 +46,27 @@ template <class T>
 struct Problem {
   std::vector<T> x, w, b, dy;
 
-  explicit Problem(const Conv1dParams& p)
-      : x(numbers<T>(size(p.batch * p.in_channels * p.length), 1)),
-        w(numbers<T>(size(p.out_channels * (p.in_channels / p.groups) * p.kernel), 2)),
+  explicit Problem(const ConvParams& p)
+      : x(numbers<T>(size(p.batch * p.in_channels * volume(p.in)), 1)),
+        w(numbers<T>(size(p.out_channels * (p.in_channels / p.groups) * volume(p.kernel)), 2)),
         b(numbers<T>(size(p.out_channels), 3)),
-        dy(numbers<T>(size(p.batch * p.out_channels * p.out_length), 4)) {}
+        dy(numbers<T>(size(p.batch * p.out_channels * volume(p.out)), 4)) {}
 
   /// Everything the kernels compute, into buffers of `before` (NaN: nothing of them may survive).
-  Result<T> run(const Conv1dParams& p, bool add = false, T before = T(NAN)) const {
+  Result<T> run(const ConvParams& p, bool add = false, T before = T(NAN)) const {
     Result<T> r{std::vector<T>(dy.size(), T(NAN)), std::vector<T>(x.size(), before), std::vector<T>(w.size(), before),
                 std::vector<T>(b.size(), before)};
-    conv1d_forward(p, x.data(), w.data(), b.data(), r.y.data());
-    conv1d_backward_input(p, dy.data(), w.data(), r.dx.data(), add);
-    conv1d_backward_weight(p, dy.data(), x.data(), r.dw.data(), add);
-    conv1d_backward_bias(p, dy.data(), r.db.data(), add);
+    conv_forward(p, x.data(), w.data(), b.data(), r.y.data());
+    conv_backward_input(p, dy.data(), w.data(), r.dx.data(), add);
+    conv_backward_weight(p, dy.data(), x.data(), r.dw.data(), add);
+    conv_backward_bias(p, dy.data(), r.db.data(), add);
     return r;
   }
 };
 
 /// The largest error of the output and the three gradients.
 template <class T>
-double error_of(const Conv1dParams& p) {
+double error_of(const ConvParams& p) {
   const Problem<T> problem(p);
   const Result<T> r = problem.run(p);
   const auto y = oracle::conv_forward(definition(p), problem.x, problem.w, problem.b);
@@ -68,13 +80,14 @@ struct Golden {
   std::vector<double> y, dx;
 };
 
-Golden golden(const Conv1dParams& p, const std::vector<double>& w, const std::vector<double>& b) {
-  std::vector<double> x(size(p.batch * p.in_channels * p.length)), dy(size(p.batch * p.out_channels * p.out_length));
+Golden golden(const ConvParams& p, const std::vector<double>& w, const std::vector<double>& b) {
+  std::vector<double> x(size(p.batch * p.in_channels * volume(p.in))),
+      dy(size(p.batch * p.out_channels * volume(p.out)));
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = double(i + 1);
   for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = double(i + 1);
   Golden g{std::vector<double>(dy.size(), NAN), std::vector<double>(x.size(), NAN)};
-  conv1d_forward(p, x.data(), w.data(), b.empty() ? nullptr : b.data(), g.y.data());
-  conv1d_backward_input(p, dy.data(), w.data(), g.dx.data(), false);
+  conv_forward(p, x.data(), w.data(), b.empty() ? nullptr : b.data(), g.y.data());
+  conv_backward_input(p, dy.data(), w.data(), g.dx.data(), false);
   return g;
 }
 
@@ -95,13 +108,13 @@ TEST_CASE("a convolution gives the values PyTorch gives") {
 
 TEST_CASE("asymmetric padding is the left padding and the output length") {
   // 'same': the odd zero goes to the right.
-  auto g = golden({1, 1, 1, 3, 3, 2, 1, 0, 1, 1}, {1, 1}, {});
+  auto g = golden(line(1, 1, 1, 3, 3, 2, 1, 0, 1, 1), {1, 1}, {});
   CHECK(g.y == std::vector<double>{3, 5, 3});
   CHECK(g.dx == std::vector<double>{1, 3, 5});
-  g = golden({1, 1, 1, 3, 3, 2, 1, 1, 3, 1}, {1, 1}, {});
+  g = golden(line(1, 1, 1, 3, 3, 2, 1, 1, 3, 1), {1, 1}, {});
   CHECK(g.y == std::vector<double>{3, 1, 2});
   CHECK(g.dx == std::vector<double>{2, 3, 1});
-  g = golden({1, 1, 1, 3, 3, 3, 1, 2, 2, 1}, {1, 10, 100}, {});
+  g = golden(line(1, 1, 1, 3, 3, 3, 1, 2, 2, 1), {1, 10, 100}, {});
   CHECK(g.y == std::vector<double>{310, 20, 31});
   CHECK(g.dx == std::vector<double>{13, 20, 130});
 }
@@ -122,26 +135,44 @@ TEMPLATE_TEST_CASE("a convolution agrees with its definition for every small geo
 }
 
 TEMPLATE_TEST_CASE("a convolution agrees with its definition across the blocks it is cut into", "", float, double) {
-  const Conv1dParams problems[] = {
+  const ConvParams problems[] = {
       params(3, 3, 32, 10, 3, 1, 1),       params(1, 101, 7, 139, 3, 1, 1), params(5, 7, 103, 53, 5, 1, 2),
       params(2, 37, 13, 61, 11, 1, 5, 2),  params(2, 5, 97, 263, 3, 2, 1),  params(3, 97, 5, 29, 7, 3, 4),
       params(2, 6, 9, 137, 4, 1, 3, 2, 3), params(17, 2, 3, 131, 2, 5, 0),  params(131, 3, 2, 1, 1),
       params(1, 13, 11, 2, 9, 1, 17, 4),   params(7, 31, 1, 19, 1),         params(2, 23, 23, 41, 3, 1, 1, 1, 23),
       params(3, 2, 5, 3, 2, 7, 9),         params(1, 1, 1, 2053, 3, 1, 1)};
   for (const auto& p : problems) {
-    CAPTURE(p.batch, p.in_channels, p.out_channels, p.length, p.kernel, p.stride, p.pad_left, p.dilation, p.groups);
+    CAPTURE(p.batch, p.in_channels, p.out_channels, p.in[2], p.kernel[2], p.stride[2], p.padding[2], p.dilation[2],
+            p.groups);
+    CHECK(error_of<TestType>(p) < tolerance<TestType>());
+  }
+}
+
+TEMPLATE_TEST_CASE("a convolution over two or three dimensions agrees with its definition", "", float, double) {
+  const ConvParams problems[] = {{2, 3, 5, 1, {1, 7, 11}, {1, 5, 4}, {1, 3, 5}, {1, 1, 2}, {0, 0, 0}, {1, 1, 1}},
+                                 {2, 6, 4, 2, {1, 13, 7}, {1, 5, 9}, {1, 2, 3}, {1, 3, 1}, {0, 1, 2}, {1, 2, 1}},
+                                 {1, 2, 3, 1, {5, 7, 11}, {3, 7, 4}, {2, 3, 5}, {2, 1, 3}, {1, 1, 2}, {1, 1, 1}},
+                                 {3, 4, 2, 2, {7, 5, 3}, {4, 9, 2}, {3, 1, 2}, {1, 1, 2}, {0, 2, 1}, {1, 3, 2}},
+                                 {2, 3, 3, 3, {1, 17, 23}, {1, 17, 23}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}},
+                                 {2, 13, 7, 1, {1, 19, 17}, {1, 19, 17}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}},
+                                 {2, 3, 5, 1, {1, 19, 17}, {1, 17, 17}, {1, 5, 1}, {1, 1, 1}, {0, 1, 0}, {1, 1, 1}},
+                                 {2, 3, 5, 1, {6, 5, 7}, {8, 5, 7}, {3, 1, 1}, {1, 1, 1}, {2, 0, 0}, {1, 1, 1}},
+                                 {2, 3, 5, 1, {7, 5, 1}, {4, 5, 1}, {3, 1, 1}, {2, 1, 1}, {1, 0, 0}, {1, 1, 1}},
+                                 {1, 31, 37, 1, {3, 9, 11}, {3, 9, 11}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}};
+  for (const auto& p : problems) {
+    CAPTURE(p.in[0], p.in[1], p.in[2], p.kernel[0], p.kernel[1], p.kernel[2]);
     CHECK(error_of<TestType>(p) < tolerance<TestType>());
   }
 }
 
 TEST_CASE("a convolution whose kernel lies in the padding gives the bias and zero gradients") {
   // One position, read by none of the outputs: both taps of both windows are padding.
-  const Conv1dParams p{1, 1, 1, 1, 2, 2, 3, 5, 1, 1};
+  const ConvParams p = line(1, 1, 1, 1, 2, 2, 3, 5, 1, 1);
   const std::vector<float> x{7}, w{1, 2}, b{3}, dy{1, 1};
   std::vector<float> y(2, NAN), dx(1, NAN), dw(2, NAN);
-  conv1d_forward(p, x.data(), w.data(), b.data(), y.data());
-  conv1d_backward_input(p, dy.data(), w.data(), dx.data(), false);
-  conv1d_backward_weight(p, dy.data(), x.data(), dw.data(), false);
+  conv_forward(p, x.data(), w.data(), b.data(), y.data());
+  conv_backward_input(p, dy.data(), w.data(), dx.data(), false);
+  conv_backward_weight(p, dy.data(), x.data(), dw.data(), false);
   CHECK(y == std::vector<float>{3, 3});
   CHECK(dx == std::vector<float>{0});
   CHECK(dw == std::vector<float>{0, 0});
@@ -150,14 +181,14 @@ TEST_CASE("a convolution whose kernel lies in the padding gives the bias and zer
 TEST_CASE("a convolution of an empty batch has zero weight gradients") {
   const auto p = params(0, 2, 3, 5, 2);
   std::vector<float> dw(12, NAN), db(3, NAN);
-  conv1d_forward<float>(p, nullptr, dw.data(), db.data(), nullptr);
-  conv1d_backward_input<float>(p, nullptr, dw.data(), nullptr, false);
-  conv1d_backward_weight<float>(p, nullptr, nullptr, dw.data(), false);
-  conv1d_backward_bias<float>(p, nullptr, db.data(), false);
+  conv_forward<float>(p, nullptr, dw.data(), db.data(), nullptr);
+  conv_backward_input<float>(p, nullptr, dw.data(), nullptr, false);
+  conv_backward_weight<float>(p, nullptr, nullptr, dw.data(), false);
+  conv_backward_bias<float>(p, nullptr, db.data(), false);
   CHECK(dw == std::vector<float>(12, 0.0f));
   CHECK(db == std::vector<float>(3, 0.0f));
   dw.assign(12, 5.0f);
-  conv1d_backward_weight<float>(p, nullptr, nullptr, dw.data(), true);
+  conv_backward_weight<float>(p, nullptr, nullptr, dw.data(), true);
   CHECK(dw == std::vector<float>(12, 5.0f));
 }
 
@@ -181,7 +212,7 @@ TEST_CASE("a convolution without bias is one with a bias of zero") {
   Problem<float> problem(p);
   problem.b.assign(5, 0.0f);
   std::vector<float> y(problem.dy.size(), NAN);
-  conv1d_forward(p, problem.x.data(), problem.w.data(), static_cast<const float*>(nullptr), y.data());
+  conv_forward(p, problem.x.data(), problem.w.data(), static_cast<const float*>(nullptr), y.data());
   CHECK(y == problem.run(p).y);
 }
 
