@@ -11,6 +11,7 @@ std::vector<LayerType> pool_layers();
 std::vector<LayerType> activation_layers();
 std::vector<LayerType> dropout_layers();
 std::vector<LayerType> shape_layers();
+std::vector<LayerType> pad_layers();
 std::vector<LayerType> join_layers();
 
 }  // namespace taper::nn

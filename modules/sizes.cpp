@@ -10,7 +10,7 @@ namespace taper::nn {
 namespace {
 
 [[noreturn]] void fail_arity(int expected, std::size_t got) {
-  fail(ErrorKind::config, "sizes: one number for each spatial dimension: expected 1 or ", expected, ", got ", got);
+  fail(ErrorKind::config, "sizes: one number for all places or one for each: expected 1 or ", expected, ", got ", got);
 }
 
 /// Fills `n` entries from one element or from a list of `n`, each by `set_one`.
@@ -120,5 +120,14 @@ TAPER_INSTANTIATE_SIZES(1);
 TAPER_INSTANTIATE_SIZES(2);
 TAPER_INSTANTIATE_SIZES(3);
 #undef TAPER_INSTANTIATE_SIZES
+
+// Two for each dimension, as padding has them.
+#define TAPER_INSTANTIATE_SIDES(N)          \
+  template struct Sizes<N>;                 \
+  template Value to_value(const Sizes<N>&); \
+  template std::string from_value(const Value&, Sizes<N>&)
+TAPER_INSTANTIATE_SIDES(4);
+TAPER_INSTANTIATE_SIDES(6);
+#undef TAPER_INSTANTIATE_SIDES
 
 }  // namespace taper::nn

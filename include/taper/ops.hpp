@@ -177,7 +177,7 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, std::int64_t dim
 
 enum class PadMode { zeros, reflect, replicate, circular };
 /// Pads the last dimensions; `amounts` are {left, right} of the last, then of the one before, ... as in PyTorch.
-/// `value` counts for mode zeros (PyTorch's "constant"); negative amounts crop in that mode.
+/// `value` counts for mode zeros (PyTorch's "constant"); negative amounts crop, in circular before it repeats.
 Tensor pad(const Tensor& x, std::span<const std::int64_t> amounts, PadMode mode = PadMode::zeros, double value = 0);
 Tensor pad(const Tensor& x, std::initializer_list<std::int64_t> amounts, PadMode mode = PadMode::zeros,
            double value = 0);

@@ -15,6 +15,7 @@
 #include "taper/nn/linear.hpp"
 #include "taper/nn/loss.hpp"
 #include "taper/nn/module.hpp"
+#include "taper/nn/pad.hpp"
 #include "taper/nn/pool.hpp"
 #include "taper/nn/registry.hpp"
 #include "taper/nn/shape.hpp"

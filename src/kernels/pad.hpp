@@ -11,8 +11,9 @@ namespace taper::kernels {
 /// again.
 enum class PadKind { value, reflect, replicate, circular };
 
-/// Padding of the last dimensions. The caller checks the amounts: the result is not empty where the input is not,
-/// reflect pads less than the extent, circular at most the extent, and only `value` crops (negative amounts).
+/// Padding of the last dimensions; negative amounts crop. Reflect and replicate copy what was cropped too, circular
+/// repeats what is left. The caller checks the amounts: no extent of the result is negative, reflect pads less than
+/// the extent, circular at most what is left of it, replicate only where there is an element.
 struct PadPlan {
   PadKind kind = PadKind::value;
   std::int64_t planes = 1;  ///< product of the dimensions in front

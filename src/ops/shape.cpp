@@ -194,54 +194,71 @@ kernels::PadKind kind_of(PadMode mode) {
   fail(ErrorKind::config, "pad: unknown mode: expected zeros, reflect, replicate or circular, got ", int(mode));
 }
 
-/// Refuses what `mode` cannot pad an extent by, on one side.
-void check_amount(PadMode mode, std::int64_t amount, std::int64_t extent, int dim) {
-  if (mode == PadMode::zeros) return;
-  if (amount < 0)
-    fail(ErrorKind::config, "pad: only mode zeros crops: expected amounts >= 0, got ", amount, " in dimension ", dim);
-  if (mode == PadMode::reflect && amount > 0 && amount >= extent)
-    fail(ErrorKind::shape, "pad: reflect needs amounts below the extent: expected < ", extent, ", got ", amount,
+/// One padded dimension, for messages.
+struct PadSide {
+  const char* where;
+  PadMode mode;
+  std::int64_t extent;
+  int dim;
+};
+
+/// Refuses what the mode cannot pad by on one side when the other side crops to `left_over`.
+void check_amount(const PadSide& side, std::int64_t amount, std::int64_t left_over) {
+  if (amount <= 0) return;
+  const auto& [where, mode, extent, dim] = side;
+  if (mode == PadMode::reflect && amount >= extent)
+    fail(ErrorKind::shape, where, ": reflect needs amounts below the extent: expected < ", extent, ", got ", amount,
          " in dimension ", dim);
-  if (mode == PadMode::circular && amount > extent)
-    fail(ErrorKind::shape, "pad: circular needs amounts up to the extent: expected <= ", extent, ", got ", amount,
-         " in dimension ", dim);
-  if (mode == PadMode::replicate && amount > 0 && extent == 0)
-    fail(ErrorKind::shape, "pad: replicate needs an edge to repeat: expected an extent >= 1, got 0 in dimension ", dim);
+  if (mode == PadMode::circular && amount > left_over)
+    fail(ErrorKind::shape, where, ": circular needs amounts up to the extent", left_over < extent ? " left" : "",
+         ": expected <= ", left_over, ", got ", amount, " in dimension ", dim);
+  if (mode == PadMode::replicate && extent == 0)
+    fail(ErrorKind::shape, where, ": replicate needs an edge to repeat: expected an extent >= 1, got 0 in dimension ",
+         dim);
 }
 
-std::int64_t padded_extent(std::int64_t extent, std::int64_t left, std::int64_t right, int dim) {
+std::int64_t padded_extent(const PadSide& side, std::int64_t left, std::int64_t right) {
+  const auto& [where, mode, extent, dim] = side;
   const auto one_side = checked::add(extent, left);
   const auto padded = one_side ? checked::add(*one_side, right) : std::nullopt;
-  if (!padded)
-    fail(ErrorKind::shape, "pad: the extent overflows 64 bits: expected below 2^63, got ", left, " and ", right,
+  const auto cropped = checked::add(std::min<std::int64_t>(left, 0), std::min<std::int64_t>(right, 0));
+  if (!padded || !cropped)
+    fail(ErrorKind::shape, where, ": the extent overflows 64 bits: expected below 2^63, got ", left, " and ", right,
          " around ", extent);
-  if (*padded < 0)
-    fail(ErrorKind::shape, "pad: crops more than there is: expected at most ", extent, ", got ", left, " and ", right,
+  // Reflect and replicate can pad with what they crop, so that only what comes out counts.
+  const bool copies_cropped = mode == PadMode::reflect || mode == PadMode::replicate;
+  if (copies_cropped ? *padded < std::min<std::int64_t>(extent, 1) : extent + *cropped < 0)
+    fail(ErrorKind::shape, where, ": crops more than there is: expected at most ",
+         copies_cropped ? std::max<std::int64_t>(extent - 1, 0) : extent, ", got ", left, " and ", right,
          " in dimension ", dim);
+  check_amount(side, left, extent + std::min<std::int64_t>(right, 0));
+  check_amount(side, right, extent + std::min<std::int64_t>(left, 0));
   return *padded;
 }
 
 }  // namespace
 
-Tensor pad(const Tensor& x, Extents amounts, PadMode mode, double value) {
-  const Shape& shape = x.shape();
+Shape padded_shape(const char* where, const Shape& shape, Extents amounts, PadMode mode) {
   if (amounts.empty() || amounts.size() % 2 != 0)
-    fail(ErrorKind::config, "pad: amounts come in pairs: expected {left, right} for each dimension, got ",
+    fail(ErrorKind::config, where, ": amounts come in pairs: expected {left, right} for each dimension, got ",
          amounts.size(), " numbers");
   if (amounts.size() / 2 > std::size_t(shape.rank()))
-    fail(ErrorKind::shape, "pad: more pairs than dimensions: expected at most ", shape.rank(), ", got ",
+    fail(ErrorKind::shape, where, ": more pairs than dimensions: expected at most ", shape.rank(), ", got ",
          amounts.size() / 2);
-  Padding padding{.count = std::int64_t(amounts.size()), .kind = kind_of(mode), .value = value};
-  if (x.dtype() == DType::int64) padding.value = double(to_element<std::int64_t>("pad", value));
-  Shape padded = shape;
+  std::int64_t extents[Shape::kMaxRank];
+  std::copy(shape.begin(), shape.end(), extents);
   for (std::size_t i = 0; i < amounts.size(); i += 2) {
     const int dim = shape.rank() - 1 - int(i / 2);
-    check_amount(mode, amounts[i], shape[dim], dim);
-    check_amount(mode, amounts[i + 1], shape[dim], dim);
-    padded = padded.with(dim, padded_extent(shape[dim], amounts[i], amounts[i + 1], dim));
-    padding.amounts[i] = amounts[i];
-    padding.amounts[i + 1] = amounts[i + 1];
+    extents[dim] = padded_extent({where, mode, shape[dim], dim}, amounts[i], amounts[i + 1]);
   }
+  return Shape(Extents(extents, std::size_t(shape.rank())));
+}
+
+Tensor pad(const Tensor& x, Extents amounts, PadMode mode, double value) {
+  Padding padding{.count = std::int64_t(amounts.size()), .kind = kind_of(mode), .value = value};
+  const Shape padded = padded_shape("pad", x.shape(), amounts, mode);
+  if (x.dtype() == DType::int64) padding.value = double(to_element<std::int64_t>("pad", value));
+  std::copy(amounts.begin(), amounts.end(), padding.amounts);
   return apply(kPad, {x}, padded, x.dtype(), padding);
 }
 Tensor pad(const Tensor& x, std::initializer_list<std::int64_t> amounts, PadMode mode, double value) {

@@ -1,6 +1,8 @@
 #pragma once
 
-#include "taper/shape.hpp"
+#include <span>
+
+#include "taper/ops.hpp"
 
 namespace taper {
 
@@ -11,5 +13,8 @@ Shape flattened_shape(const Shape& shape, std::int64_t start_dim, std::int64_t e
 
 /// Without dimension `dim` when its extent is 1, else unchanged. Errors: `ErrorKind::shape`.
 Shape squeezed_shape(const Shape& shape, std::int64_t dim);
+
+/// What `pad` gives. Errors: `ErrorKind::config`, `ErrorKind::shape`, as `pad` documents.
+Shape padded_shape(const char* where, const Shape& shape, std::span<const std::int64_t> amounts, PadMode mode);
 
 }  // namespace taper

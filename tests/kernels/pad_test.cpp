@@ -2,6 +2,7 @@
 
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
+#include "support/oracle_pad.hpp"
 
 using namespace taper;
 using namespace taper::kernels;
@@ -19,7 +20,114 @@ Ints padded(const Ints& x, std::int64_t left, std::int64_t right, PadKind kind) 
   return y;
 }
 
+/// Padding of up to three dimensions, with what it must give.
+struct Case {
+  std::int64_t planes = 1;
+  std::vector<oracle::PadAxis> axes;
+
+  /// One that `pad` admits: small sizes, every third amount a crop.
+  static Case random(std::uint64_t seed) {
+    std::uint64_t position = 0;
+    const auto below = [&](std::int64_t n) {
+      return std::int64_t(random_bits(seed, Stream::data, position++) % std::uint64_t(n));
+    };
+    Case c{1 + below(3), {}};
+    const auto kind = oracle::PadAxis::Kind(below(4));
+    const std::size_t rank = std::size_t(1 + below(3));
+    while (c.axes.size() < rank) {
+      oracle::PadAxis a{kind, 1 + below(6), 0, 0};
+      a.left = below(3) == 0 ? -below(a.in + 2) : below(a.in + 1);
+      a.right = below(3) == 0 ? -below(a.in + 2) : below(a.in + 1);
+      if (admits(a)) c.axes.push_back(a);
+    }
+    return c;
+  }
+
+  static bool admits(const oracle::PadAxis& a) {
+    const std::int64_t most = std::max(a.left, a.right),
+                       kept = a.in + std::min<std::int64_t>(a.left, 0) + std::min<std::int64_t>(a.right, 0);
+    switch (a.kind) {
+      case oracle::PadAxis::value:
+        return kept >= 0;
+      case oracle::PadAxis::reflect:
+        return most < a.in && a.out() > 0;
+      case oracle::PadAxis::replicate:
+        return a.out() > 0;
+      case oracle::PadAxis::circular:
+        return kept >= 0 && most <= kept;
+    }
+    return false;
+  }
+
+  PadPlan plan() const {
+    Ints shape = {planes}, amounts;
+    for (const auto& a : axes) shape.push_back(a.in);
+    for (std::size_t d = axes.size(); d-- > 0;) amounts.insert(amounts.end(), {axes[d].left, axes[d].right});
+    return pad_plan(shape, amounts, PadKind(axes[0].kind));
+  }
+
+  std::int64_t inputs() const {
+    std::int64_t n = planes;
+    for (const auto& a : axes) n *= a.in;
+    return n;
+  }
+
+  /// The input element of every output; -1 for the value.
+  Ints sources() const {
+    Ints sources;
+    for (std::int64_t plane = 0; plane < planes; ++plane) sources.push_back(plane);
+    for (const auto& a : axes) {
+      Ints longer;
+      for (const std::int64_t row : sources)
+        for (std::int64_t i = 0; i < a.out(); ++i) {
+          const auto at = a.source(i);
+          longer.push_back(row < 0 || !at ? -1 : row * a.in + *at);
+        }
+      sources = longer;
+    }
+    return sources;
+  }
+};
+
+template <class T>
+std::string difference(const Case& c, std::uint64_t seed) {
+  const Ints sources = c.sources();
+  const auto n = std::int64_t(sources.size());
+  const auto x = numbers<T>(c.inputs(), seed), dy = numbers<T>(n, seed + 1), before = numbers<T>(c.inputs(), seed + 2);
+  std::vector<T> y(sources.size(), T(77)), expected;
+  pad(c.plan(), x.data(), y.data(), T(0.5));
+  Doubles sum(x.size());
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    expected.push_back(sources[i] < 0 ? T(0.5) : x[std::size_t(sources[i])]);
+    if (sources[i] >= 0) sum[std::size_t(sources[i])] += double(dy[i]);
+  }
+  if (y != expected) return "forward";
+  std::vector<T> dx(x.size(), T(77)), added = before;
+  pad_grad(c.plan(), dy.data(), dx.data(), false);
+  pad_grad(c.plan(), dy.data(), added.data(), true);
+  const double bound = sizeof(T) == sizeof(float) ? 1e-5 : 1e-13;
+  if (distance(dx, sum) > bound) return "gradient";
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += double(before[i]);
+  return distance(added, sum) > bound ? "added gradient" : "";
+}
+
 }  // namespace
+
+TEST_CASE("padding of one to three dimensions agrees with the definition on 4,000 random cases") {
+  int reflected = 0, cropped = 0;
+  for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
+    const Case c = Case::random(seed);
+    reflected += c.axes[0].kind == oracle::PadAxis::reflect;
+    cropped += c.axes[0].left < 0 || c.axes[0].right < 0;
+    const std::string wrong = seed % 2 ? difference<float>(c, seed) : difference<double>(c, seed);
+    if (wrong.empty()) continue;
+    INFO("case " << seed << ", kind " << int(c.axes[0].kind));
+    for (const auto& a : c.axes) UNSCOPED_INFO("in " << a.in << " left " << a.left << " right " << a.right);
+    CHECK(wrong == "");
+  }
+  CHECK(reflected > 800);
+  CHECK(cropped > 1200);
+}
 
 TEST_CASE("each kind of padding along one dimension") {
   const Ints x = {1, 2, 3, 4};

@@ -189,6 +189,16 @@ std::vector<Differentiable> differentiable() {
          return pad(in[0], {5, 3}, PadMode::circular);
        },
        {x}},
+      {"pad",
+       [](const Inputs& in) {
+         return pad(in[0], {-2, 3, 2, -1}, PadMode::circular);
+       },
+       {x}},
+      {"pad",
+       [](const Inputs& in) {
+         return pad(in[0], {-2, 4, -1, 2}, PadMode::reflect);
+       },
+       {x}},
       {"to", [](const Inputs& in) { return to(to(mul(in[0], 1024.0), DType::float64), DType::float64); }, {x}},
   };
 }

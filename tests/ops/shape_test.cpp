@@ -194,6 +194,23 @@ TEST_CASE("more parts are joined than a node can have inputs") {
   CHECK(x.grad().item() == 65535.0 + 70000.0);
 }
 
+TEST_CASE("pad crops in every mode as PyTorch does") {
+  const Tensor x = tensor({1, 2, 3, 4, 5});
+  const auto cropped = [&](std::int64_t left, std::int64_t right, PadMode mode) {
+    return values(pad(x, {left, right}, mode));
+  };
+  CHECK(cropped(-1, 2, PadMode::zeros) == Values{2, 3, 4, 5, 0, 0});
+  CHECK(cropped(-3, 4, PadMode::reflect) == Values{4, 5, 4, 3, 2, 1});
+  CHECK(cropped(2, -6, PadMode::reflect) == Values{3});
+  CHECK(cropped(-6, 2, PadMode::reflect) == Values{3});
+  CHECK(cropped(6, -6, PadMode::replicate) == Values{1, 1, 1, 1, 1});
+  CHECK(cropped(-6, 6, PadMode::replicate) == Values{5, 5, 5, 5, 5});
+  CHECK(cropped(2, -1, PadMode::circular) == Values{3, 4, 1, 2, 3, 4});
+  CHECK(cropped(-1, 4, PadMode::circular) == Values{2, 3, 4, 5, 2, 3, 4, 5});
+  CHECK(cropped(-4, 1, PadMode::circular) == Values{5, 5});
+  CHECK(cropped(-3, -2, PadMode::circular).empty());
+}
+
 TEST_CASE("pad follows its mode and refuses amounts that do not fit") {
   const Tensor x = tensor({1, 2, 3, 4});
   CHECK(values(pad(x, {1, 2}, PadMode::zeros, 9)) == Values{9, 1, 2, 3, 4, 9, 9});
@@ -218,11 +235,25 @@ TEST_CASE("pad follows its mode and refuses amounts that do not fit") {
           pad(zeros({3, 0}), {1, 0}, PadMode::replicate);
         }) == "pad: replicate needs an edge to repeat: expected an extent >= 1, got 0 in dimension 1");
   CHECK(error_of([&] {
-          pad(x, {-1, 0}, PadMode::reflect);
-        }) == "pad: only mode zeros crops: expected amounts >= 0, got -1 in dimension 0");
-  CHECK(error_of([&] {
           pad(x, {-3, -2});
         }) == "pad: crops more than there is: expected at most 4, got -3 and -2 in dimension 0");
+  CHECK(error_of([&] {
+          pad(x, {5, -5});
+        }) == "pad: crops more than there is: expected at most 4, got 5 and -5 in dimension 0");
+  CHECK(error_of([&] {
+          pad(x, {-4, 0}, PadMode::reflect);
+        }) == "pad: crops more than there is: expected at most 3, got -4 and 0 in dimension 0");
+  CHECK(error_of([&] {
+          pad(x, {-5, 1}, PadMode::replicate);
+        }) == "pad: crops more than there is: expected at most 3, got -5 and 1 in dimension 0");
+  CHECK(error_of([&] {
+          pad(x, {-2, 3}, PadMode::circular);
+        }) == "pad: circular needs amounts up to the extent left: expected <= 2, got 3 in dimension 0");
+  CHECK(error_of([&] {
+          pad(x, {INT64_MIN, INT64_MIN});
+        }) ==
+        "pad: the extent overflows 64 bits: expected below 2^63, got -9223372036854775808 and -9223372036854775808 "
+        "around 4");
   CHECK(error_of([&] {
           pad(x, {INT64_MAX, 1});
         }) == "pad: the extent overflows 64 bits: expected below 2^63, got 9223372036854775807 and 1 around 4");
