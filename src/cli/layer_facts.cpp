@@ -195,7 +195,9 @@ ReceptiveField::ReceptiveField(const config::LayerSpec& layer, std::span<const R
   if (is_linear(options) || (mixes_places && fields.size() == 1)) all_ = true;
   const WindowsAlong windows(options, shapes[0], layer.output);
   if (!windows.known() || windows.rank() != axes_.size()) {
-    const bool in_place = shapes[0] == layer.output || layer.output.rank() == shapes[0].rank();
+    // What is not followed place by place must at least have as many places as before.
+    bool in_place = layer.output.rank() == shapes[0].rank();
+    for (int d = 2; in_place && d < layer.output.rank(); ++d) in_place = layer.output[d] == shapes[0][d];
     if (!in_place) axes_.clear();
     return;
   }
