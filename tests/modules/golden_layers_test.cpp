@@ -70,16 +70,6 @@ std::vector<NamedTensor> tensors_of(const json& item, const std::string& key, DT
   return all;
 }
 
-/// The result of a module, and whatever else it gives.
-template <class M>
-std::vector<Tensor> outputs_of(M& module, const std::vector<Tensor>& inputs) {
-  if constexpr (requires { module.forward_outputs(inputs); }) {
-    return module.forward_outputs(inputs);
-  } else {
-    return {inputs.size() == 1 ? module(inputs[0]) : module.forward_all(inputs)};
-  }
-}
-
 /// One backward from all outputs that have a gradient.
 void backward(const std::vector<Tensor>& outputs, const std::vector<NamedTensor>& gradients) {
   if (outputs.size() == 1) return outputs[0].backward(gradients.at(0).tensor);
@@ -108,7 +98,7 @@ std::vector<std::string> differences(nn::Module& module, const json& item, DType
     inputs.push_back(tensor);
     if (tensor.defined() && is_floating(tensor.dtype())) tensor.requires_grad_();
   }
-  const std::vector<Tensor> outputs = outputs_of(module, inputs);
+  const std::vector<Tensor> outputs = module.forward_outputs(inputs);
   const auto expected = tensors_of(item, "output", DType::float64);
   std::vector<std::string> found;
   const auto note = [&](const std::string& what, const std::string& problem) {
@@ -170,19 +160,19 @@ void check_file(const std::string& name, const Build& build) {
     }
 }
 
-/// y = w a - b with a buffer that keeps the sum of a.
+/// w a - b and a b, with a buffer that keeps the sum of a.
 struct Mixed : nn::Module {
   Tensor w = ones({}), seen = zeros({});
   Mixed() {
     register_parameter("w", w);
     register_buffer("seen", seen);
   }
-  Tensor forward_all(std::span<const Tensor> in) override {
+  std::vector<Tensor> forward_outputs(std::span<const Tensor> in) override {
     {
       NoGradGuard guard;
       seen.add_(in[0].sum());
     }
-    return w * in[0] - in[1];
+    return {w * in[0] - in[1], in[0] * in[1]};
   }
 };
 
@@ -241,12 +231,13 @@ TEST_CASE("the comparison with stored layers notices each kind of mistake") {
   CHECK_THROWS_WITH(build_layer(item.at("layer")), "no layer of type Lineal");
 }
 
-TEST_CASE("a stored case may have several inputs, and buffers that a step changes") {
+TEST_CASE("a stored case may have several inputs and outputs, and buffers that a step changes") {
   const json item = json::parse(R"({"name": "mixed", "mode": "train",
     "inputs": {"left": {"shape": [2], "data": [3, 5]}, "also": {"shape": [2], "data": [1, 2]}},
     "parameters": {"w": {"shape": [], "data": [7]}}, "buffers": {"seen": {"shape": [], "data": [11]}},
-    "outputs": {"sum": {"shape": [2], "data": [20, 33]}}, "grad_outputs": [{"shape": [2], "data": [1, 10]}],
-    "grad_inputs": {"left": {"shape": [2], "data": [7, 70]}, "also": {"shape": [2], "data": [-1, -10]}},
+    "outputs": {"sum": {"shape": [2], "data": [20, 33]}, "product": {"shape": [2], "data": [3, 10]}},
+    "grad_outputs": [{"shape": [2], "data": [1, 10]}, {"shape": [2], "data": [100, 200]}],
+    "grad_inputs": {"left": {"shape": [2], "data": [107, 470]}, "also": {"shape": [2], "data": [299, 990]}},
     "grad_parameters": {"w": {"shape": [], "data": [53]}}, "buffers_after": {"seen": {"shape": [], "data": [19]}}})");
   const auto found = [](const json& changed) {
     Mixed module;
@@ -255,12 +246,17 @@ TEST_CASE("a stored case may have several inputs, and buffers that a step change
   CHECK(found(item) == "");
   for (const char* key : {"outputs", "grad_inputs", "grad_parameters", "buffers_after"}) {
     json changed = item;
-    auto& entry = *changed[key].begin();
-    entry["data"][0] = 1000;
+    const auto last = std::prev(changed[key].end());
+    (*last)["data"][0] = 1000;
     INFO(key);
-    CHECK(found(changed).find("mixed: " + changed[key].items().begin().key() + ": element 0: ") == 0);
+    CHECK(found(changed).find("mixed: " + last.key() + ": element 0: ") == 0);
   }
-  json fewer = item;
+  json fewer = item, without = item;
   fewer["buffers_after"] = json::object();
   CHECK(found(fewer) == "mixed: buffers_after: another number of them\n");
+  without["outputs"].erase("product");
+  CHECK(found(without) == "mixed: outputs: 2, expected 1\n");
+  without = item;
+  without["grad_outputs"][1] = nullptr;
+  CHECK(found(without).find("mixed: left: element 0: 7.0") == 0);
 }

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "support/catch.hpp"
+#include "support/linear_parts.hpp"
 #include "support/temp_folder.hpp"
 #include "support/test_ops.hpp"
 #include "taper/creation.hpp"
@@ -242,6 +243,22 @@ TEST_CASE("every operation that ops.hpp declares has a gradient check or is know
     names.erase(op.name);
   }
   CHECK(names == std::set<std::string>{"argmax", "argmin", "eq", "ge", "gt", "le", "lt", "ne"});
+}
+
+TEST_CASE("the gradient of every linear operation is its adjoint") {
+  std::set<std::string> linear;
+  for (const Differentiable& op : differentiable()) {
+    const Inputs inputs = with_grad(op.inputs);
+    INFO(op.name << " on " << to_string(inputs[0].shape()));
+    const auto report = test::check_adjoint([&] { return op.run(inputs); }, inputs);
+    CHECK(report.problem == "");
+    if (!report.linear.empty()) linear.insert(op.name);
+  }
+  CHECK(linear == std::set<std::string>{"add",       "cat",       "chunk",        "clone",   "div",     "expand",
+                                        "flatten",   "gather",    "index_select", "matmul",  "mean",    "mul",
+                                        "narrow",    "neg",       "pad",          "permute", "reshape", "select",
+                                        "split",     "squeeze",   "stack",        "sub",     "sum",     "to",
+                                        "transpose", "unsqueeze", "view",         "where"});
 }
 
 TEST_CASE("gradients that arrive twice at one input add up") {

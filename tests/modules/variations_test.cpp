@@ -1,0 +1,330 @@
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "support/catch.hpp"
+#include "support/golden.hpp"
+#include "support/kernel_check.hpp"
+#include "support/layer_case.hpp"
+#include "support/layer_variations.hpp"
+#include "support/linear_parts.hpp"
+#include "taper/autograd.hpp"
+#include "taper/io.hpp"
+
+using namespace taper;
+using nlohmann::json;
+using nn::LayerType;
+using test::scattered;
+
+// What must hold for every layer under every option, on inputs without ties and kinks. Each check says what is wrong,
+// "" if nothing.
+namespace {
+
+/// One layer with one set of options, in float64.
+struct Subject {
+  const LayerType& type;
+  const json& options;
+  bool training = true;
+
+  auto module(DType dtype = DType::float64) const {
+    auto built = test::build(type, options, dtype);
+    built->train(training);
+    return built;
+  }
+};
+
+std::vector<Tensor> inputs_of(const Subject& subject, DType dtype = DType::float64, std::int64_t batch = 0) {
+  const bool positive = subject.type.name.starts_with("LPPool");  // roots
+  std::vector<Tensor> inputs = test::random_inputs(subject.type, dtype, batch);
+  std::uint64_t seed = 41;
+  for (Tensor& input : inputs)
+    if (is_floating(input.dtype())) {
+      const Tensor values = scattered(input.shape(), seed++);
+      input = to(positive ? values * 0.4 + 1.0 : values, dtype).detach().requires_grad_();
+    }
+  return inputs;
+}
+
+std::vector<Tensor> leaves_of(nn::Module& module, const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& input : inputs)
+    if (is_floating(input.dtype())) leaves.push_back(input);
+  for (const Tensor& parameter : module.parameters()) leaves.push_back(parameter);
+  return leaves;
+}
+
+/// A number that depends on every element of every floating result.
+Tensor summary(nn::Module& module, const std::vector<Tensor>& inputs) {
+  Tensor total = scalar(0, DType::float64);
+  std::uint64_t seed = 91;
+  for (const Tensor& result : test::call_outputs(module, inputs))
+    if (is_floating(result.dtype())) total = total + (result * scattered(result.shape(), seed++)).sum();
+  return total;
+}
+
+std::string inference_problem(const Subject& subject) {
+  const auto options = test::options_from(subject.type, subject.options);
+  const Shape inferred = subject.type.infer(options.get(), subject.type.example_inputs);
+  const Shape given = test::call(*subject.module(), inputs_of(subject)).shape();
+  return inferred == given ? "" : "infers " + to_string(inferred) + ", gives " + to_string(given);
+}
+
+/// The derivative in a random direction of all inputs and parameters at once, against the five-point stencil.
+std::string gradient_problem(const Subject& subject) {
+  const auto module = subject.module();
+  const auto inputs = inputs_of(subject);
+  const auto leaves = leaves_of(*module, inputs);
+  if (leaves.empty()) return "";
+  const Tensor value = summary(*module, inputs);
+  if (std::isnan(value.item())) return "gives NaN";
+  if (!value.requires_grad()) return "";
+  value.backward();
+  NoGradGuard guard;
+  for (std::uint64_t direction = 0; direction < 3; ++direction) {
+    double analytic = 0;
+    std::vector<Tensor> steps, kept;
+    for (const Tensor& leaf : leaves) {
+      steps.push_back(scattered(leaf.shape(), 7 * direction + steps.size()));
+      kept.push_back(clone(leaf));
+      if (leaf.grad().defined()) analytic += (leaf.grad() * steps.back()).sum().item();
+    }
+    const double numeric = test::slope(
+        [&](double t) {
+          for (std::size_t i = 0; i < leaves.size(); ++i) leaves[i].copy_(kept[i] + steps[i] * t);
+          return summary(*module, inputs).item();
+        },
+        0, 1e-4);
+    for (std::size_t i = 0; i < leaves.size(); ++i) leaves[i].copy_(kept[i]);
+    const double scale = std::max(1.0, std::abs(value.item()));
+    if (!(std::abs(analytic - numeric) <= 1e-9 * scale + 1e-7 * std::abs(numeric)))
+      return "direction " + std::to_string(direction) + ": analytic " + std::to_string(analytic) + ", numeric " +
+             std::to_string(numeric);
+  }
+  return "";
+}
+
+/// Notes the layer when it is linear in its input.
+std::string adjoint_problem(const Subject& subject, std::set<std::string>& linear) {
+  const auto module = subject.module();
+  const auto inputs = inputs_of(subject);
+  const auto report = test::check_adjoint([&] { return test::call(*module, inputs); }, leaves_of(*module, inputs));
+  if (!report.linear.empty() && report.linear[0] == 0) linear.insert(subject.type.name);
+  return report.problem;
+}
+
+/// Options for which the first dimension is not the batch.
+bool mixes_samples(const Subject& subject) {
+  for (const std::string& key : test::keys_of(subject.type))
+    if (key.find("dim") != std::string::npos) return true;
+  return subject.options.value("batch_first", true) == false;
+}
+
+std::vector<Tensor> rows(const std::vector<Tensor>& inputs, const Tensor& index) {
+  std::vector<Tensor> picked;
+  for (const Tensor& input : inputs) picked.push_back(index_select(input.detach(), 0, index));
+  return picked;
+}
+
+/// In evaluation, a sample gets the same bits wherever it stands in the batch.
+std::string permutation_problem(const Subject& subject) {
+  if (subject.training || mixes_samples(subject)) return "";
+  const auto module = subject.module();
+  const auto x = inputs_of(subject, DType::float64, 5);
+  const Tensor order = tensor({3, 0, 4, 1, 2});
+  const Tensor expected = index_select(test::call(*module, x), 0, order);
+  return test::same_bits(test::call(*module, rows(x, order)).to_vector<double>(), expected.to_vector<double>())
+             ? ""
+             : "depends on the place in the batch";
+}
+
+/// In evaluation, a batch in two parts gives the same bits as in one.
+std::string splitting_problem(const Subject& subject) {
+  if (subject.training || mixes_samples(subject)) return "";
+  const auto module = subject.module();
+  const auto x = inputs_of(subject, DType::float64, 5);
+  const Tensor first = test::call(*module, rows(x, tensor({0, 1}))),
+               rest = test::call(*module, rows(x, tensor({2, 3, 4})));
+  return test::same_bits(cat({first, rest}, 0).to_vector<double>(), test::call(*module, x).to_vector<double>())
+             ? ""
+             : "depends on the size of the batch";
+}
+
+std::string unbatched_problem(const Subject& subject) {
+  if (subject.training || mixes_samples(subject)) return "";
+  const auto module = subject.module();
+  const auto x = inputs_of(subject);
+  const Tensor batched = test::call(*module, x);
+  for (std::int64_t row = 0; row < batched.size(0); ++row) {
+    std::vector<Tensor> alone;
+    for (const Tensor& input : x) alone.push_back(input.select(0, row));
+    const std::string problem =
+        test::golden_difference(test::call(*module, alone), batched.select(0, row), {.relative = 1e-13, .floor = 1});
+    if (!problem.empty()) return "row " + std::to_string(row) + " alone: " + problem;
+  }
+  return "";
+}
+
+/// An empty batch gives an empty result, gradients of no elements, and zeros for the parameters.
+std::string empty_batch_problem(const Subject& subject) {
+  if (mixes_samples(subject)) return "";
+  const auto module = subject.module();
+  std::vector<Tensor> x;
+  for (const Tensor& input : inputs_of(subject))
+    x.push_back(empty(input.shape().with(0, 0), input.dtype()).requires_grad_(is_floating(input.dtype())));
+  const Tensor full = test::call(*module, inputs_of(subject)), y = test::call(*module, x);
+  if (!(y.shape() == full.shape().with(0, 0))) return "gives " + to_string(y.shape());
+  if (!y.requires_grad()) return "";
+  y.backward(empty_like(y).detach());
+  for (const Tensor& parameter : module->parameters())
+    if (parameter.grad().defined() && parameter.grad().abs().max().item() != 0) return "a gradient that is not zero";
+  return "";
+}
+
+std::string saving_problem(const Subject& subject) {
+  const auto saved = subject.module(DType::float32);
+  if (saved->state_dict().empty()) return "";
+  const auto loaded = subject.type.make(test::options_from(subject.type, subject.options).get());
+  loaded->train(subject.training);
+  loaded->load_state_dict(io::safetensors_from_bytes(io::safetensors_to_bytes(saved->state_dict())).tensors);
+  const auto x = inputs_of(subject, DType::float32);
+  return test::same_bits(test::call(*loaded, x).to_vector<float>(), test::call(*saved, x).to_vector<float>())
+             ? ""
+             : "differs when loaded";
+}
+
+/// The result and all gradients.
+std::string threads_problem(const Subject& subject) {
+  const auto step = [&] {
+    const auto module = subject.module(DType::float32);
+    const auto x = inputs_of(subject, DType::float32, 127);
+    const Tensor y = test::call(*module, x);
+    std::vector<float> all = y.to_vector<float>();
+    if (!y.requires_grad()) return all;
+    y.backward(to(scattered(y.shape(), 5), y.dtype()));
+    for (const Tensor& leaf : leaves_of(*module, x)) {
+      if (!leaf.grad().defined()) continue;
+      const auto gradient = leaf.grad().to_vector<float>();
+      all.insert(all.end(), gradient.begin(), gradient.end());
+    }
+    return all;
+  };
+  return test::same_on_any_threads(step) ? "" : "differs between numbers of threads";
+}
+
+struct Check {
+  const char* what;
+  std::string (*problem)(const Subject&);
+};
+constexpr Check kChecks[] = {{"infers the shape it gives", inference_problem},
+                             {"has the gradients of its values", gradient_problem},
+                             {"treats a sample alike at every place", permutation_problem},
+                             {"treats a batch in parts as in one", splitting_problem},
+                             {"treats a sample alone as in a batch", unbatched_problem},
+                             {"takes an empty batch", empty_batch_problem},
+                             {"is the same after saving and loading", saving_problem},
+                             {"gives the same bits on any number of threads", threads_problem}};
+
+std::string problem_of(const Check& check, const Subject& subject) {
+  try {
+    return check.problem(subject);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+/// All that is wrong with a layer, one line for each option set and check.
+std::string problems_of(const LayerType& type, std::set<std::string>& linear) {
+  std::string all;
+  for (const json& options : test::variations(type))
+    for (const bool training : {true, false}) {
+      const Subject subject{type, options, training};
+      const auto note = [&](const char* what, const std::string& problem) {
+        if (!problem.empty())
+          all += type.name + options.dump() + (training ? "" : " in evaluation") + " " + what + ": " + problem + "\n";
+      };
+      for (const Check& check : kChecks) note(check.what, problem_of(check, subject));
+      note("has its adjoint as gradient", adjoint_problem(subject, linear));
+    }
+  return all;
+}
+
+// --- a layer with mistakes under one option -------------------------------------------------------------------------
+
+enum class Mistake { none, gradient, adjoint, shape, place, batch, alone, empty, state };
+
+struct FlawedOptions {
+  static constexpr const char* kType = "Flawed";
+  bool flag = false;
+};
+void fields(FlawedOptions& o, FieldVisitor& visit) { visit({"flag", "makes the mistake"}, o.flag); }
+
+/// Multiplies by a parameter.
+template <Mistake M>
+struct Flawed : nn::Layer<FlawedOptions> {
+  explicit Flawed(FlawedOptions options) : Layer(options), weight(uniform({}, 1, 2)) {
+    if (!(M == Mistake::state && options.flag)) register_parameter("weight", weight);
+    register_buffer("other", other);
+  }
+  Tensor forward(const Tensor& x) override {
+    const Mistake made = options_.flag ? M : Mistake::none;
+    const Tensor y = x * (made == Mistake::gradient ? weight.detach() : weight).to(x.dtype());
+    if (made == Mistake::place && x.size(0) == 5) return y + arange(0, 5, 1, x.dtype()).reshape({5, 1, 1});
+    if (made == Mistake::adjoint) return (x * 0.5 + x.detach() * 0.5) * weight.to(x.dtype());
+    if (made == Mistake::batch) return y + double(x.size(0));
+    if (made == Mistake::alone && x.dim() == 2) return y * 2.0;
+    if (made == Mistake::empty && x.numel() == 0) throw std::runtime_error("nothing to do");
+    return y;
+  }
+  static Shape infer(Options& options, std::span<const Shape> inputs) {
+    return M == Mistake::shape && options.flag ? inputs[0].with(1, 1) : inputs[0];
+  }
+  Tensor weight, other = zeros({});
+};
+
+template <Mistake M>
+std::string problems_of_flawed() {
+  std::set<std::string> linear;
+  return problems_of(nn::layer_type<Flawed<M>>("Multiplies: [*] -> [*].", "{}", {{2, 3, 7}}), linear);
+}
+
+const std::set<std::string> kGivenByTheInput = {"in_channels", "in_features", "num_features"};
+
+}  // namespace
+
+TEST_CASE("every layer keeps its promises under all its options") {
+  std::set<std::string> linear;
+  for (const LayerType& type : nn::layer_types()) {
+    INFO(type.name);
+    CHECK(problems_of(type, linear) == "");
+  }
+  for (const char* name : {"Linear", "Conv1d", "AvgPool1d", "AvgPool2d", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d",
+                           "Flatten", "Squeeze", "Identity", "Dropout", "Add", "Multiply", "Concat"})
+    CHECK(linear.count(name) == 1);
+  for (const char* name : {"ReLU", "Softmax", "Tanh"}) CHECK(linear.count(name) == 0);
+}
+
+TEST_CASE("mistakes under one option of a layer are noticed") {
+  CHECK(problems_of_flawed<Mistake::none>() == "");
+  const auto reports = [](const std::string& problems, const std::string& line) {
+    INFO(problems);
+    CHECK(problems.find("Flawed{\"flag\":true}" + line) != std::string::npos);
+    CHECK(problems.find("false") == std::string::npos);
+  };
+  reports(problems_of_flawed<Mistake::gradient>(), " has the gradients of its values: direction 0: analytic ");
+  reports(problems_of_flawed<Mistake::adjoint>(), " has its adjoint as gradient: leaf 0: <A x, y> = ");
+  reports(problems_of_flawed<Mistake::shape>(), " infers the shape it gives: infers [2, 1, 7], gives [2, 3, 7]");
+  reports(problems_of_flawed<Mistake::place>(), " in evaluation treats a sample alike at every place: ");
+  reports(problems_of_flawed<Mistake::batch>(), " in evaluation treats a batch in parts as in one: ");
+  reports(problems_of_flawed<Mistake::alone>(), " in evaluation treats a sample alone as in a batch: row 0 alone: ");
+  reports(problems_of_flawed<Mistake::empty>(), " takes an empty batch: nothing to do");
+  reports(problems_of_flawed<Mistake::state>(), " is the same after saving and loading: differs when loaded");
+}
+
+TEST_CASE("every option of every layer takes several values in the tests") {
+  for (const LayerType& type : nn::layer_types()) {
+    INFO(type.name);
+    std::vector<std::string> fixed = test::unvaried_fields(type);
+    std::erase_if(fixed, [](const std::string& key) { return kGivenByTheInput.count(key) > 0; });
+    CHECK(fixed == std::vector<std::string>{});
+  }
+}
