@@ -13,5 +13,7 @@ std::vector<LayerType> dropout_layers();
 std::vector<LayerType> shape_layers();
 std::vector<LayerType> pad_layers();
 std::vector<LayerType> join_layers();
+std::vector<LayerType> rnn_layers();
+std::vector<LayerType> rnn_cell_layers();
 
 }  // namespace taper::nn

@@ -18,6 +18,8 @@
 #include "taper/nn/pad.hpp"
 #include "taper/nn/pool.hpp"
 #include "taper/nn/registry.hpp"
+#include "taper/nn/rnn.hpp"
+#include "taper/nn/rnn_cell.hpp"
 #include "taper/nn/shape.hpp"
 #include "taper/ops.hpp"
 #include "taper/optim.hpp"

@@ -1,0 +1,203 @@
+#include "recurrent.hpp"
+
+#include <cmath>
+
+#include "base/checked.hpp"
+#include "base/fail.hpp"
+#include "taper/autograd.hpp"
+#include "taper/creation.hpp"
+
+namespace taper::nn {
+
+using autograd::apply;
+using autograd::BackwardArgs;
+using autograd::ForwardArgs;
+using autograd::GradientSlot;
+using autograd::Input;
+using autograd::needs_input;
+using autograd::Op;
+using kernels::RecurrentCell;
+using kernels::RecurrentInputs;
+using kernels::RecurrentParams;
+
+// --- records --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The inputs of an operation in order: x, w_ih, w_hh, h0, c0 for LSTM, then both biases or none.
+
+std::size_t state_count(RecurrentCell cell) { return has_c(cell) ? 2 : 1; }
+
+std::int64_t rows_of(const RecurrentParams& p) { return p.steps * p.batch; }
+
+template <class T>
+RecurrentInputs<T> inputs_of(const RecurrentParams& p, std::span<const autograd::Operand> inputs) {
+  const std::size_t biases = 3 + state_count(p.cell);
+  const bool bias = inputs.size() > biases;
+  return {.x = inputs[0].as<T>(),
+          .w_ih = inputs[1].as<T>(),
+          .w_hh = inputs[2].as<T>(),
+          .b_ih = bias ? inputs[biases].as<T>() : nullptr,
+          .b_hh = bias ? inputs[biases + 1].as<T>() : nullptr,
+          .h0 = inputs[3].as<T>(),
+          .c0 = has_c(p.cell) ? inputs[4].as<T>() : nullptr};
+}
+
+/// The last c inside an output or its gradient; null where it is not part of it.
+template <class T>
+T* last_c(const RecurrentParams& p, const autograd::Operand& output) {
+  const std::int64_t y = rows_of(p) * p.hidden_size;
+  return output.numel > y ? output.as<T>() + y : nullptr;
+}
+
+template <class T>
+void forward(const ForwardArgs& args) {
+  const auto& p = args.attributes_as<RecurrentParams>();
+  kernels::recurrent_forward(p, inputs_of<T>(p, args.inputs), args.output.as<T>(), last_c<T>(p, args.output),
+                             args.aux[0].as<T>());
+}
+
+template <class T>
+void backward(const BackwardArgs& args) {
+  const auto& p = args.attributes_as<RecurrentParams>();
+  const auto gradient = [&](std::size_t i) -> kernels::RecurrentGradient<T> {
+    if (i >= args.input_gradients.size()) return {};
+    const GradientSlot& slot = args.input_gradients[i];
+    return {slot.as<T>(), slot.add};
+  };
+  const std::size_t biases = 3 + state_count(p.cell);
+  kernels::recurrent_backward(p, inputs_of<T>(p, args.inputs), args.output.as<T>(), args.output_gradient.as<T>(),
+                              last_c<T>(p, args.output_gradient), args.aux[0].as<T>(),
+                              {.x = gradient(0),
+                               .w_ih = gradient(1),
+                               .w_hh = gradient(2),
+                               .b_ih = gradient(biases),
+                               .b_hh = gradient(biases + 1),
+                               .h0 = gradient(3),
+                               .c0 = has_c(p.cell) ? gradient(4) : kernels::RecurrentGradient<T>{}});
+}
+
+/// Going back in time reads W_hh, the states before the first step and every h.
+constexpr std::uint32_t through_time(int states) {
+  return needs_input(2) | needs_input(3) | (states > 1 ? needs_input(4) : 0) | autograd::kNeedsOutput;
+}
+
+constexpr Op record(const char* name, const char* derivative, int states) {
+  const std::uint32_t common = through_time(states);
+  return {.name = name,
+          .derivative = derivative,
+          .forward = {forward<float>, forward<double>, nullptr},
+          .backward = {backward<float>, backward<double>, nullptr},
+          .needs = {common | needs_input(1), common | needs_input(0), common, common}};
+}
+
+constexpr Op kTanh =
+    record("rnn_tanh", "da_t = (dy_t + W_hh^T da_{t+1}) (1 - h_t^2), dx = W_ih^T da, dW_hh = sum da_t h_{t-1}^T", 1);
+constexpr Op kRelu =
+    record("rnn_relu", "da_t = (dy_t + W_hh^T da_{t+1}) [h_t > 0], dx = W_ih^T da, dW_hh = sum da_t h_{t-1}^T", 1);
+constexpr Op kLstm = record("lstm",
+                            "dc_t = dc_{t+1} f_{t+1} + dh_t o_t (1 - tanh(c_t)^2), da_i = dc g i (1 - i), "
+                            "da_f = dc c_{t-1} f (1 - f), da_g = dc i (1 - g^2), da_o = dh tanh(c) o (1 - o)",
+                            2);
+constexpr Op kGru = record("gru",
+                           "da_n = dh (1 - z) (1 - n^2), da_z = dh (h_{t-1} - n) z (1 - z), "
+                           "da_r = da_n (W_hn h_{t-1} + b_hn) r (1 - r), dh_{t-1} = dh z + W_hh^T da",
+                           1);
+
+const Op& op_of(RecurrentCell cell) {
+  switch (cell) {
+    case RecurrentCell::rnn_tanh:
+      return kTanh;
+    case RecurrentCell::rnn_relu:
+      return kRelu;
+    case RecurrentCell::lstm:
+      return kLstm;
+    case RecurrentCell::gru:
+      break;
+  }
+  return kGru;
+}
+
+void check_one(const char* where, const std::string& name, const Tensor& tensor, const Shape& expected, DType dtype) {
+  if (!(tensor.shape() == expected))
+    fail(ErrorKind::shape, where, ": ", name, " does not fit: expected ", expected, ", got ", tensor.shape());
+  if (tensor.dtype() != dtype)
+    fail(ErrorKind::type, where, ": element types differ: expected ", dtype, ", got ", tensor.dtype(), " in ", name,
+         "; convert with to()");
+}
+
+}  // namespace
+
+const char* name_of(RecurrentCell cell) {
+  return cell == RecurrentCell::lstm ? "lstm" : cell == RecurrentCell::gru ? "gru" : "rnn";
+}
+
+RecurrentCell cell_of(Nonlinearity nonlinearity) {
+  return nonlinearity == Nonlinearity::relu ? RecurrentCell::rnn_relu : RecurrentCell::rnn_tanh;
+}
+
+// --- checks ---------------------------------------------------------------------------------------------------------
+
+std::int64_t check_weights(const char* where, RecurrentCell cell, const RecurrentWeights& weights,
+                           const std::string& suffix, std::int64_t input_size, DType dtype) {
+  const std::string hh = "weight_hh" + suffix;
+  const Shape& shape = weights.weight_hh.shape();
+  const std::int64_t gates = kernels::gates_of(cell);
+  if (shape.rank() != 2 || shape[1] < 1 || shape[0] / gates != shape[1] || shape[0] % gates != 0)
+    fail(ErrorKind::shape, where, ": ", hh, " does not fit: expected [", gates, " * hidden_size, hidden_size], got ",
+         shape);
+  const std::int64_t hidden = shape[1], rows = shape[0];
+  check_one(where, hh, weights.weight_hh, shape, dtype);
+  check_one(where, "weight_ih" + suffix, weights.weight_ih, {rows, input_size}, dtype);
+  if (weights.bias_ih.defined() != weights.bias_hh.defined())
+    fail(ErrorKind::shape, where, ": one bias is missing: expected bias_ih", suffix, " and bias_hh", suffix,
+         " or neither, got one");
+  if (weights.bias_ih.defined()) {
+    check_one(where, "bias_ih" + suffix, weights.bias_ih, {rows}, dtype);
+    check_one(where, "bias_hh" + suffix, weights.bias_hh, {rows}, dtype);
+  }
+  return hidden;
+}
+
+void check_state(const char* where, const char* name, const Tensor& state, const Shape& expected, DType dtype) {
+  if (state.defined()) check_one(where, name, state, expected, dtype);
+}
+
+// --- calls ----------------------------------------------------------------------------------------------------------
+
+Tensor state_or_zeros(const Tensor& state, const Shape& shape, DType dtype) {
+  return state.defined() ? state : zeros(shape, dtype);
+}
+
+Tensor run_recurrent(const RecurrentParams& params, const Tensor& x, const RecurrentWeights& weights, const Tensor& h_0,
+                     const Tensor& c_0, const Shape& output) {
+  // No more than 16 numbers are kept for each hidden one, and this refuses sizes for which they cannot be counted.
+  const Shape bound{params.steps, params.batch, params.hidden_size, 16};
+  Input inputs[7] = {x, weights.weight_ih, weights.weight_hh, h_0, x, x, x};  // the last three are filled in below
+  std::size_t count = 4;
+  if (has_c(params.cell)) inputs[count++] = c_0;
+  if (weights.bias_ih.defined()) {
+    inputs[count++] = weights.bias_ih;
+    inputs[count++] = weights.bias_hh;
+  }
+  bool differentiable = false;
+  for (std::size_t i = 0; i < count; ++i) differentiable |= inputs[i].tensor->requires_grad();
+  const bool with_backward = differentiable && autograd::is_grad_enabled();
+  const Tensor memory = empty({kernels::recurrent_memory(params, with_backward)}, x.dtype());
+  const Input aux[] = {memory};
+  return apply(op_of(params.cell), {inputs, count}, output, x.dtype(), &params, sizeof params, aux);
+}
+
+RecurrentWeights initial_weights(RecurrentCell cell, std::int64_t input_size, std::int64_t hidden_size, bool bias) {
+  const std::int64_t gates = kernels::gates_of(cell);
+  const std::int64_t rows = checked::mul(gates, hidden_size).value_or(-1);  // a negative extent is refused
+  const double bound = 1 / std::sqrt(double(hidden_size));
+  RecurrentWeights weights{uniform({rows, input_size}, -bound, bound), uniform({rows, hidden_size}, -bound, bound)};
+  if (bias) {
+    weights.bias_ih = uniform({rows}, -bound, bound);
+    weights.bias_hh = uniform({rows}, -bound, bound);
+  }
+  return weights;
+}
+
+}  // namespace taper::nn

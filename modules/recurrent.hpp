@@ -1,0 +1,35 @@
+#pragma once
+
+#include "kernels/recurrent.hpp"
+#include "taper/nn/rnn.hpp"
+
+// What the recurrent layers and the recurrent cells share.
+namespace taper::nn {
+
+/// "rnn", "lstm" or "gru".
+const char* name_of(kernels::RecurrentCell cell);
+constexpr bool has_c(kernels::RecurrentCell cell) { return cell == kernels::RecurrentCell::lstm; }
+kernels::RecurrentCell cell_of(Nonlinearity nonlinearity);
+
+/// Refuses weights that do not belong to `hidden_size` of `weight_hh`, to this many input features or to the input's
+/// element type. `suffix` is what their names end in, "_l0". Returns the hidden size.
+std::int64_t check_weights(const char* where, kernels::RecurrentCell cell, const RecurrentWeights& weights,
+                           const std::string& suffix, std::int64_t input_size, DType dtype);
+
+/// Refuses an initial state that is given and of another shape or type. Errors: `ErrorKind::shape`,
+/// `ErrorKind::type`.
+void check_state(const char* where, const char* name, const Tensor& state, const Shape& expected, DType dtype);
+
+/// The state, or zeros.
+Tensor state_or_zeros(const Tensor& state, const Shape& shape, DType dtype);
+
+/// One layer in one direction as one recorded operation. The result has the shape `output`, which holds y, and after it
+/// the last c of LSTM if it is larger by so much. Everything has been checked.
+Tensor run_recurrent(const kernels::RecurrentParams& params, const Tensor& x, const RecurrentWeights& weights,
+                     const Tensor& h_0, const Tensor& c_0, const Shape& output);
+
+/// Uniform in +-1 / sqrt(hidden_size), the biases undefined unless asked for.
+RecurrentWeights initial_weights(kernels::RecurrentCell cell, std::int64_t input_size, std::int64_t hidden_size,
+                                 bool bias);
+
+}  // namespace taper::nn
