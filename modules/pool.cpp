@@ -3,6 +3,7 @@
 #include "base/window.hpp"
 #include "catalogue.hpp"
 #include "kernels/avg_pool.hpp"
+#include "pool_geometry.hpp"
 #include "spatial.hpp"
 #include "taper/autograd.hpp"
 
@@ -53,104 +54,124 @@ constexpr Op adaptive_op(const char* name) {
           .backward = {adaptive_backward<float>, adaptive_backward<double>, nullptr}};
 }
 
-constexpr Op kAvg[] = {avg_op("avg_pool1d"), avg_op("avg_pool2d")};
-constexpr Op kAdaptive[] = {adaptive_op("adaptive_avg_pool1d"), adaptive_op("adaptive_avg_pool2d")};
+constexpr Op kAvg[] = {avg_op("avg_pool1d"), avg_op("avg_pool2d"), avg_op("avg_pool3d")};
+constexpr Op kAdaptive[] = {adaptive_op("adaptive_avg_pool1d"), adaptive_op("adaptive_avg_pool2d"),
+                            adaptive_op("adaptive_avg_pool3d")};
 
 // --- geometry of each kind, for any number of spatial dimensions ----------------------------------------------------
 
-/// A pool's options as sliding windows. A stride left out is the kernel size.
-template <class Options, int N>
-std::array<Window1d, N> windows_of(const Options& options, const Sizes<N>& kernel) {
-  std::array<Window1d, N> windows;
-  for (int d = 0; d < N; ++d)
-    windows[std::size_t(d)] = {.kernel = kernel[d],
-                               .stride = options.stride.value_or(kernel)[d],
-                               .padding_left = options.padding[d],
-                               .padding_right = options.padding[d],
-                               .dilation = 1,
+/// The sliding pools; the others are adaptive.
+template <class O>
+concept Sliding = requires(O o) {
+  o.kernel_size;
+};
+
+template <class O>
+constexpr const Op& op_of() {
+  return Sliding<O> ? kAvg[O::kDims - 1] : kAdaptive[O::kDims - 1];
+}
+
+std::optional<std::int64_t> divisor_of(const AvgPool1dOptions&) { return std::nullopt; }
+template <Sliding O>
+std::optional<std::int64_t> divisor_of(const O& options) {
+  return options.divisor_override;
+}
+
+/// The checked windows of a pool. A stride left out is the kernel size; "same" becomes amounts.
+template <Sliding O>
+std::array<Window1d, O::kDims> windows_of(const O& options) {
+  const char* where = op_of<O>().name;
+  std::array<Window1d, O::kDims> windows;
+  for (int d = 0; d < O::kDims; ++d)
+    windows[std::size_t(d)] = {.kernel = options.kernel_size[d],
+                               .stride = options.stride.value_or(options.kernel_size)[d],
+                               .padding_left = options.padding[d].before,
+                               .padding_right = options.padding[d].after,
+                               .dilation = options.dilation[d],
                                .ceil_mode = options.ceil_mode};
+  if (options.padding.same) pad_same(where, windows);
+  check_options(where, windows, WindowKind::average_pool);
+  const auto divisor = divisor_of(options);
+  if (divisor && *divisor < 1)
+    fail(ErrorKind::config, where, ": divisor_override must be positive: expected >= 1, got ", *divisor);
   return windows;
 }
 
-void check_divisor(const char* where, const std::optional<std::int64_t>& divisor) {
-  if (divisor && *divisor < 1)
-    fail(ErrorKind::config, where, ": divisor_override must be positive: expected >= 1, got ", *divisor);
+/// Refuses negative output extents; an open one is not known yet.
+template <class O>
+void check(const O& options) {
+  if constexpr (Sliding<O>) {
+    windows_of(options);
+  } else {
+    std::array<std::int64_t, O::kDims> known{};
+    for (int d = 0; d < O::kDims; ++d) known[std::size_t(d)] = std::optional(options.output_size[d]).value_or(0);
+    check_adaptive(op_of<O>().name, known);
+  }
 }
 
-struct AvgGeometry {
-  AvgPoolParams params;
+/// What a kernel needs to know, and the shape it fills.
+template <class Params>
+struct Geometry {
+  Params params;
   Shape output;
 };
 
-template <class Options, int N>
-AvgGeometry avg_geometry(const Options& options, const Sizes<N>& kernel, const Shape& input) {
-  const char* where = kAvg[N - 1].name;
-  const auto windows = windows_of(options, kernel);
-  check_options(where, windows, WindowKind::pool);
+template <Sliding O>
+Geometry<AvgPoolParams> geometry_of(const O& options, const Shape& input) {
+  constexpr int N = O::kDims;
+  const char* where = op_of<O>().name;
+  const auto windows = windows_of(options);
   check_spatial_input(where, input, N);
-  AvgGeometry geometry;
+  Geometry<AvgPoolParams> geometry;
   AvgPoolParams& p = geometry.params;
   const std::span<const std::int64_t> in(input.end() - N, std::size_t(N));
   const std::span<std::int64_t> out(p.out + 3 - N, std::size_t(N));
-  output_size(where, windows, WindowKind::pool, in, out);
+  output_size(where, windows, WindowKind::average_pool, in, out);
   for (int d = 0; d < N; ++d) {
     const Window1d& window = windows[std::size_t(d)];
     const int at = 3 - N + d;
     p.in[at] = in[std::size_t(d)];
     p.kernel[at] = window.kernel;
     p.stride[at] = window.stride;
-    p.padding[at] = window.padding_left;
+    p.padding_left[at] = window.padding_left;
+    p.padding_right[at] = window.padding_right;
+    p.dilation[at] = window.dilation;
   }
   p.planes = planes(input, N);
   p.count_include_pad = options.count_include_pad;
+  p.divisor_override = divisor_of(options).value_or(0);
   geometry.output = input.slice(0, input.rank() - N).concat(Shape(out));
   return geometry;
 }
 
-AvgGeometry geometry_of(const AvgPool1dOptions& options, const Shape& input) {
-  return avg_geometry(options, options.kernel_size, input);
-}
-AvgGeometry geometry_of(const AvgPool2dOptions& options, const Shape& input) {
-  check_divisor("avg_pool2d", options.divisor_override);
-  AvgGeometry geometry = avg_geometry(options, options.kernel_size, input);
-  geometry.params.divisor_override = options.divisor_override.value_or(0);
-  return geometry;
+/// The output extents of an adaptive pool; an open one is the input's.
+template <class O>
+std::array<std::int64_t, O::kDims> extents_of(const O& options, std::span<const std::int64_t> input) {
+  std::array<std::int64_t, O::kDims> out;
+  for (std::size_t d = 0; d < out.size(); ++d) out[d] = std::optional(options.output_size[int(d)]).value_or(input[d]);
+  return out;
 }
 
-struct AdaptiveGeometry {
-  AdaptiveAvgPoolParams params;
-  Shape output;
-};
-
-/// `wanted[d]` is the output extent, or nothing to keep the input's.
-template <int N>
-AdaptiveGeometry adaptive_geometry(const std::array<std::optional<std::int64_t>, N>& wanted, const Shape& input) {
-  const char* where = kAdaptive[N - 1].name;
+template <class O>
+Geometry<AdaptiveAvgPoolParams> geometry_of(const O& options, const Shape& input) {
+  constexpr int N = O::kDims;
+  const char* where = op_of<O>().name;
   check_spatial_input(where, input, N);
   const std::span<const std::int64_t> in(input.end() - N, std::size_t(N));
-  AdaptiveGeometry geometry;
-  AdaptiveAvgPoolParams& p = geometry.params;
-  const std::span<std::int64_t> out(p.out + 3 - N, std::size_t(N));
-  for (std::size_t d = 0; d < std::size_t(N); ++d) {
-    p.in[3 - N + int(d)] = in[d];
-    out[d] = wanted[d].value_or(in[d]);
-  }
+  const auto out = extents_of(options, in);
   check_adaptive(where, out);
   check_adaptive_input(where, in);
-  p.planes = planes(input, N);
+  Geometry<AdaptiveAvgPoolParams> geometry;
+  std::copy(in.begin(), in.end(), geometry.params.in + 3 - N);
+  std::copy(out.begin(), out.end(), geometry.params.out + 3 - N);
+  geometry.params.planes = planes(input, N);
   geometry.output = input.slice(0, input.rank() - N).concat(Shape(out));
   return geometry;
 }
 
-AdaptiveGeometry geometry_of(const AdaptiveAvgPool1dOptions& options, const Shape& input) {
-  return adaptive_geometry<1>({options.output_size[0]}, input);
-}
-AdaptiveGeometry geometry_of(const AdaptiveAvgPool2dOptions& options, const Shape& input) {
-  return adaptive_geometry<2>(options.output_size.values, input);
-}
-
-template <class Options>
-Tensor pool(const Op& op, const Tensor& input, const Options& options) {
+template <class O>
+Tensor pool(const Tensor& input, const O& options) {
+  constexpr const Op& op = op_of<O>();
   check_floating(op.name, input.dtype());
   const auto geometry = geometry_of(options, input.shape());
   return apply(op, {input}, geometry.output, input.dtype(), geometry.params);
@@ -162,46 +183,57 @@ Tensor pool(const Op& op, const Tensor& input, const Options& options) {
 
 namespace functional {
 
-Tensor avg_pool1d(const Tensor& input, const AvgPool1dOptions& options) { return pool(kAvg[0], input, options); }
-Tensor avg_pool2d(const Tensor& input, const AvgPool2dOptions& options) { return pool(kAvg[1], input, options); }
+Tensor avg_pool1d(const Tensor& input, const AvgPool1dOptions& options) { return pool(input, options); }
+Tensor avg_pool2d(const Tensor& input, const AvgPool2dOptions& options) { return pool(input, options); }
+Tensor avg_pool3d(const Tensor& input, const AvgPool3dOptions& options) { return pool(input, options); }
 Tensor adaptive_avg_pool1d(const Tensor& input, const AdaptiveAvgPool1dOptions& options) {
-  return pool(kAdaptive[0], input, options);
+  return pool(input, options);
 }
 Tensor adaptive_avg_pool2d(const Tensor& input, const AdaptiveAvgPool2dOptions& options) {
-  return pool(kAdaptive[1], input, options);
+  return pool(input, options);
+}
+Tensor adaptive_avg_pool3d(const Tensor& input, const AdaptiveAvgPool3dOptions& options) {
+  return pool(input, options);
 }
 
 }  // namespace functional
 
 // --- layers ---------------------------------------------------------------------------------------------------------
 
-AvgPool1d::AvgPool1d(AvgPool1dOptions options) : Layer(options) {
-  check_options("avg_pool1d", windows_of(options, options.kernel_size), WindowKind::pool);
-}
-AvgPool2d::AvgPool2d(AvgPool2dOptions options) : Layer(options) {
-  check_options("avg_pool2d", windows_of(options, options.kernel_size), WindowKind::pool);
-  check_divisor("avg_pool2d", options.divisor_override);
-}
-AdaptiveAvgPool1d::AdaptiveAvgPool1d(AdaptiveAvgPool1dOptions options) : Layer(options) {
-  check_adaptive("adaptive_avg_pool1d", options.output_size.values);
-}
-AdaptiveAvgPool2d::AdaptiveAvgPool2d(AdaptiveAvgPool2dOptions options) : Layer(options) {
-  for (const auto& size : options.output_size.values)
-    if (size) check_adaptive("adaptive_avg_pool2d", {&*size, 1});
+template <class O>
+AveragePool<O>::AveragePool(O options) : Layer<O>(std::move(options)) {
+  check(this->options_);
 }
 
-Shape AvgPool1d::infer(Options& options, std::span<const Shape> inputs) {
+template <class O>
+Tensor AveragePool<O>::forward(const Tensor& x) {
+  return pool(x, this->options_);
+}
+
+template <class O>
+Shape AveragePool<O>::infer(O& options, std::span<const Shape> inputs) {
   return geometry_of(options, inputs[0]).output;
 }
-Shape AvgPool2d::infer(Options& options, std::span<const Shape> inputs) {
-  return geometry_of(options, inputs[0]).output;
+
+template <class O>
+PoolDescription AveragePool<O>::describe(const Sizes<O::kDims>& input) const {
+  const O& options = this->options_;
+  const char* where = op_of<O>().name;
+  if constexpr (Sliding<O>)
+    return describe_sliding({.layer = this->to_string(),
+                             .count_include_pad = options.count_include_pad,
+                             .divisor_override = divisor_of(options)},
+                            where, windows_of(options), WindowKind::average_pool, input.values);
+  else
+    return describe_adaptive({.layer = this->to_string()}, where, input.values, extents_of(options, input.values));
 }
-Shape AdaptiveAvgPool1d::infer(Options& options, std::span<const Shape> inputs) {
-  return geometry_of(options, inputs[0]).output;
-}
-Shape AdaptiveAvgPool2d::infer(Options& options, std::span<const Shape> inputs) {
-  return geometry_of(options, inputs[0]).output;
-}
+
+template class AveragePool<AvgPool1dOptions>;
+template class AveragePool<AvgPool2dOptions>;
+template class AveragePool<AvgPool3dOptions>;
+template class AveragePool<AdaptiveAvgPool1dOptions>;
+template class AveragePool<AdaptiveAvgPool2dOptions>;
+template class AveragePool<AdaptiveAvgPool3dOptions>;
 
 // --- fields ---------------------------------------------------------------------------------------------------------
 
@@ -212,25 +244,37 @@ template <class Options>
 void sliding_fields(Options& o, FieldVisitor& visit) {
   visit({"kernel_size", "extent of the window", kPositive, true}, o.kernel_size);
   visit({"stride", "distance between windows; null: the kernel size", kPositive}, o.stride);
-  visit({"padding", "zeros on both sides, at most half the kernel size", kNonNegative}, o.padding);
+  visit({"padding",
+         "zeros on both sides, at most half the kernel size, \"same\" for the input's size; [before, after] for a "
+         "dimension whose sides differ",
+         kNonNegative},
+        o.padding);
+  visit({"dilation", "distance between a window's elements", kPositive}, o.dilation);
   visit({"ceil_mode", "round the output size up instead of down"}, o.ceil_mode);
   visit({"count_include_pad", "count padding in the average"}, o.count_include_pad);
+}
+
+template <class Options>
+void sliding_fields_with_divisor(Options& o, FieldVisitor& visit) {
+  sliding_fields(o, visit);
+  visit({"divisor_override", "divide by this number instead of the counted positions", kPositive}, o.divisor_override);
 }
 
 }  // namespace
 
 void fields(AvgPool1dOptions& o, FieldVisitor& visit) { sliding_fields(o, visit); }
-
-void fields(AvgPool2dOptions& o, FieldVisitor& visit) {
-  sliding_fields(o, visit);
-  visit({"divisor_override", "divide by this number instead of the counted positions", kPositive}, o.divisor_override);
-}
+void fields(AvgPool2dOptions& o, FieldVisitor& visit) { sliding_fields_with_divisor(o, visit); }
+void fields(AvgPool3dOptions& o, FieldVisitor& visit) { sliding_fields_with_divisor(o, visit); }
 
 void fields(AdaptiveAvgPool1dOptions& o, FieldVisitor& visit) {
   visit({"output_size", "extent of the output", kNonNegative, true}, o.output_size);
 }
 
 void fields(AdaptiveAvgPool2dOptions& o, FieldVisitor& visit) {
+  visit({"output_size", "extents of the output; null keeps the input's", kNonNegative, true}, o.output_size);
+}
+
+void fields(AdaptiveAvgPool3dOptions& o, FieldVisitor& visit) {
   visit({"output_size", "extents of the output; null keeps the input's", kNonNegative, true}, o.output_size);
 }
 
@@ -242,10 +286,16 @@ std::vector<LayerType> pool_layers() {
                             R"({"kernel_size": 3, "stride": 2, "padding": 1})", {{2, 3, 11}}),
       layer_type<AvgPool2d>("Averages windows over height and width: [N, C, H, W] -> [N, C, H', W'].",
                             R"({"kernel_size": [2, 3], "stride": [2, 1], "padding": [1, 0]})", {{2, 3, 7, 5}}),
+      layer_type<AvgPool3d>("Averages windows over depth, height and width: [N, C, D, H, W] -> [N, C, D', H', W'].",
+                            R"({"kernel_size": [2, 3, 2], "stride": [1, 2, 3], "padding": [0, 1, 1]})",
+                            {{2, 3, 3, 5, 7}}),
       layer_type<AdaptiveAvgPool1d>("Averages any length to a fixed one: [N, C, L] -> [N, C, O].",
                                     R"({"output_size": 3})", {{2, 3, 11}}),
       layer_type<AdaptiveAvgPool2d>("Averages any height and width to fixed ones: [N, C, H, W] -> [N, C, O0, O1].",
                                     R"({"output_size": [3, 2]})", {{2, 3, 7, 5}}),
+      layer_type<AdaptiveAvgPool3d>(
+          "Averages any depth, height and width to fixed ones: [N, C, D, H, W] -> [N, C, O0, O1, O2].",
+          R"({"output_size": [2, null, 3]})", {{2, 3, 3, 5, 7}}),
   };
 }
 

@@ -64,6 +64,19 @@ ConvPadding<N>::ConvPadding(const char* word) {
 }
 
 template <int N>
+PoolPadding<N>::PoolPadding(std::initializer_list<PaddingSides> list) {
+  if (list.size() != 1 && list.size() != std::size_t(N)) fail_arity(N, list.size());
+  sides.fill(*list.begin());
+  std::copy(list.begin(), list.end(), sides.begin());
+}
+
+template <int N>
+PoolPadding<N>::PoolPadding(const char* word) : same(true) {
+  if (std::strcmp(word, "same") != 0)
+    fail(ErrorKind::config, "padding: unknown word: expected numbers or \"same\", got \"", word, '"');
+}
+
+template <int N>
 Value to_value(const Sizes<N>& value) {
   return one_or_list(value.values);
 }
@@ -106,16 +119,64 @@ std::string from_value(const Value& from, ConvPadding<N>& to) {
   return problem;
 }
 
+namespace {
+
+Value to_value(const PaddingSides& sides) {
+  if (sides.before == sides.after) return Value(sides.before);
+  return Value(Value::List{Value(sides.before), Value(sides.after)});
+}
+
+std::string from_value(const Value& from, PaddingSides& to) {
+  const auto* pair = from.get<Value::List>();
+  if (pair && pair->size() != 2)
+    return cat("expected an integer or a pair of them, got ", pair->size(), " in ", to_json(from));
+  std::string problem = taper::from_value(pair ? pair->front() : from, to.before);
+  return problem.empty() ? taper::from_value(pair ? pair->back() : from, to.after) : problem;
+}
+
+}  // namespace
+
+template <int N>
+Value to_value(const PoolPadding<N>& value) {
+  if (value.same) return Value("same");
+  const bool alike = std::all_of(value.sides.begin(), value.sides.end(),
+                                 [&](const PaddingSides& sides) { return sides == value.sides[0]; });
+  if (alike && value.sides[0].before == value.sides[0].after) return Value(value.sides[0].before);
+  Value::List list;
+  for (const PaddingSides& sides : value.sides) list.push_back(to_value(sides));
+  return Value(std::move(list));
+}
+
+template <int N>
+std::string from_value(const Value& from, PoolPadding<N>& to) {
+  if (const auto* word = from.get<std::string>()) {
+    if (*word != "same") return cat("expected numbers or \"same\", got ", to_json(from));
+    to = PoolPadding<N>(word->c_str());
+    return "";
+  }
+  PoolPadding<N> padding;
+  std::string problem =
+      fill(from, N, false, [&](int i, const Value& v) { return from_value(v, padding.sides[std::size_t(i)]); });
+  if (problem.empty()) to = padding;
+  const auto* list = from.get<Value::List>();
+  if (N == 1 && list && list->size() == 2)
+    problem += "; the two sides of one dimension are a pair in the list, [[0, 1]]";
+  return problem;
+}
+
 #define TAPER_INSTANTIATE_SIZES(N)                                  \
   template struct Sizes<N>;                                         \
   template struct OptionalSizes<N>;                                 \
   template struct ConvPadding<N>;                                   \
+  template struct PoolPadding<N>;                                   \
   template Value to_value(const Sizes<N>&);                         \
   template Value to_value(const OptionalSizes<N>&);                 \
   template Value to_value(const ConvPadding<N>&);                   \
+  template Value to_value(const PoolPadding<N>&);                   \
   template std::string from_value(const Value&, Sizes<N>&);         \
   template std::string from_value(const Value&, OptionalSizes<N>&); \
-  template std::string from_value(const Value&, ConvPadding<N>&)
+  template std::string from_value(const Value&, ConvPadding<N>&);   \
+  template std::string from_value(const Value&, PoolPadding<N>&)
 TAPER_INSTANTIATE_SIZES(1);
 TAPER_INSTANTIATE_SIZES(2);
 TAPER_INSTANTIATE_SIZES(3);

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/fail.hpp"
 
@@ -28,11 +29,14 @@ std::string in_dimension(std::size_t dimension, bool named) { return named ? cat
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_half_kernel(const char* where, std::span<const Window1d> windows,
-                                                             std::size_t dimension, std::int64_t padding) {
-  const bool named = !same_everywhere(windows, &Window1d::kernel) || !same_everywhere(windows, &Window1d::padding_left);
-  fail(ErrorKind::config, where,
-       ": padding must be at most half the kernel size: expected <= ", windows[dimension].kernel / 2, ", got ", padding,
-       in_dimension(dimension, named));
+                                                             std::size_t dimension, std::int64_t limit) {
+  const Window1d& w = windows[dimension];
+  bool named = false;
+  for (const Member m : {&Window1d::kernel, &Window1d::dilation, &Window1d::padding_left, &Window1d::padding_right})
+    named |= !same_everywhere(windows, m);
+  fail(ErrorKind::config, where, ": padding must be at most half the ",
+       limit == w.kernel / 2 ? "kernel size" : "dilated kernel", ": expected <= ", limit, ", got ",
+       std::max(w.padding_left, w.padding_right), in_dimension(dimension, named));
 }
 
 std::optional<std::int64_t> dilated_kernel(const Window1d& w) {
@@ -63,10 +67,14 @@ std::string listed(std::size_t n, const Value& value) {
   const auto list = [&](Member member) {
     return listed(windows.size(), [&](std::size_t d) { return windows[d].*member; });
   };
+  const auto padding = [&](std::size_t d) {
+    const auto [left, right] = std::pair(windows[d].padding_left, windows[d].padding_right);
+    return left == right ? cat(left) : cat('[', left, ", ", right, ']');
+  };
   fail(ErrorKind::shape, where, ": output size is too small: expected >= 1, got ",
        listed(output.size(), [&](std::size_t d) { return output[d]; }), "; input size ",
        listed(input.size(), [&](std::size_t d) { return input[d]; }), ", kernel_size ", list(&Window1d::kernel),
-       ", stride ", list(&Window1d::stride), ", padding ", list(&Window1d::padding_left), ", dilation ",
+       ", stride ", list(&Window1d::stride), ", padding ", listed(windows.size(), padding), ", dilation ",
        list(&Window1d::dilation));
 }
 
@@ -104,10 +112,11 @@ void check_options(const char* where, std::span<const Window1d> windows, WindowK
   check_at_least(where, windows, "padding", &Window1d::padding_right, 0);
   for (std::size_t d = 0; d < windows.size(); ++d) {
     const Window1d& w = windows[d];
-    const std::int64_t padding = std::max(w.padding_left, w.padding_right);
-    if (kind == WindowKind::pool && padding > w.kernel / 2) [[unlikely]]
-      fail_half_kernel(where, windows, d, padding);
-    if (!dilated_kernel(w)) [[unlikely]]
+    const auto dilated = dilated_kernel(w);
+    const std::int64_t limit = (kind == WindowKind::average_pool && dilated ? *dilated : w.kernel) / 2;
+    if (kind != WindowKind::convolution && std::max(w.padding_left, w.padding_right) > limit) [[unlikely]]
+      fail_half_kernel(where, windows, d, limit);
+    if (!dilated) [[unlikely]]
       fail(ErrorKind::config, where,
            ": dilated kernel overflows 64 bits: expected dilation * (kernel_size - 1) + 1 below 2^63, got dilation ",
            w.dilation, " and kernel_size ", w.kernel, in_dimension(d, windows.size() > 1));

@@ -22,20 +22,22 @@ struct Window1d {
   bool ceil_mode = false;
 };
 
-/// A pool's padding is at most half its kernel, so that no window lies in padding alone; a convolution may pad
-/// as far as it likes, on each side differently, and always rounds its output length down.
-enum class WindowKind { pool, convolution };
+/// A pool's padding is at most half its kernel, an average pool's half its dilated kernel, so that no window lies in
+/// padding alone; a convolution may pad as far as it likes and always rounds its output length down. Each may pad its
+/// two sides differently.
+enum class WindowKind { pool, average_pool, convolution };
 
 /// Refuses options that no input could make valid; what a layer's constructor calls.
 ///
 /// One `Window1d` per spatial dimension. `where` is the operation's name. Checked in this order, each over all
 /// dimensions: stride >= 1 (unless it repeats a bad kernel, as a stride left out does), kernel >= 1,
-/// dilation >= 1, padding >= 0, for pools padding <= kernel / 2, dilation * (kernel - 1) + 1 below 2^63.
+/// dilation >= 1, padding >= 0, for pools padding <= kernel / 2 (average pools: half the dilated kernel),
+/// dilation * (kernel - 1) + 1 below 2^63.
 /// A message names the dimension when the dimensions were given different values.
 /// Errors: `ErrorKind::config`.
 void check_options(const char* where, std::span<const Window1d> windows, WindowKind kind);
 
-/// Gives a convolution's windows the padding that keeps its input's size: dilation * (kernel - 1) zeros,
+/// Gives windows the padding that keeps the input's size: dilation * (kernel - 1) zeros,
 /// an odd one on the right. Errors: `ErrorKind::config`, also when a stride is not 1.
 void pad_same(const char* where, std::span<Window1d> windows);
 
@@ -72,13 +74,31 @@ struct IndexRange {
 };
 
 /// The window of output `i` over an input of `length`, 0 <= i < output length. A dilated window is the range
-/// it spans.
+/// it spans; `taps_between` says where its elements are.
 inline WindowBounds window_bounds(const Window1d& w, std::int64_t length, std::int64_t i) noexcept {
   const std::int64_t start = i * w.stride - w.padding_left;
   const std::int64_t span = w.dilation * (w.kernel - 1) + 1;
   const std::int64_t limit = length + w.padding_right;
   const std::int64_t end = span < limit - start ? start + span : limit;
   return {start, end, std::max<std::int64_t>(start, 0), std::min(end, length)};
+}
+
+/// The taps of a window that begins at `start` whose positions start + tap * dilation lie in [low, high).
+inline IndexRange taps_between(const Window1d& w, std::int64_t start, std::int64_t low, std::int64_t high) noexcept {
+  const auto below = [&](std::int64_t limit) {
+    return limit <= start ? 0 : std::min(w.kernel, (limit - start - 1) / w.dilation + 1);
+  };
+  return {below(low), below(high)};
+}
+
+/// How many positions the average of output `i` counts, for any dilation: all of the padded input, or those of the
+/// input. Only a dilated window may count none of the latter: it then steps over the whole input.
+inline std::int64_t counted_taps(const Window1d& w, std::int64_t length, std::int64_t i,
+                                 bool count_include_pad) noexcept {
+  const std::int64_t start = i * w.stride - w.padding_left;
+  const IndexRange taps =
+      taps_between(w, start, count_include_pad ? start : 0, count_include_pad ? length + w.padding_right : length);
+  return taps.last - taps.first;
 }
 
 /// The outputs whose window spans input position `i`, of an output of `outputs` windows.

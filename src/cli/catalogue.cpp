@@ -33,7 +33,7 @@ std::string words_for(const FieldType& type) {
     case FieldType::sizes:
     case FieldType::padding:
       text = type.arity == 1 ? "integer" : cat("integer or ", type.arity, " of them");
-      if (type.kind == FieldType::padding) text += ", \"same\" or \"valid\"";
+      for (const char* word : type.choices) text += cat(word == type.choices.back() ? " or \"" : ", \"", word, '"');
       break;
     case FieldType::numbers:
       text = "list of numbers";

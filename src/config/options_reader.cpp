@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/fail.hpp"
+
 namespace taper::config {
 
 Json json_of(const Value& value) {
@@ -33,6 +35,18 @@ Value value_of(const Json& json) {
 
 namespace {
 
+/// A list of integers that may hold nulls, or lists of integers, as the type allows.
+bool sizes_fit(Reader& reader, const FieldType& type, const Json& list, const std::string& pointer) {
+  bool fits = true;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string at = cat(pointer, '/', i);
+    if (type.nullable && list[i].is_null()) continue;
+    const bool pair = type.kind == FieldType::padding && list[i].is_array();
+    fits &= pair ? reader.integers(list[i], at).has_value() : reader.integer(list[i], at).has_value();
+  }
+  return fits;
+}
+
 /// Whether `json` has the JSON type of the field; says what is wrong if not. Ranges and lengths are the field's own
 /// affair.
 bool type_fits(Reader& reader, const FieldType& type, const Json& json, const std::string& pointer) {
@@ -59,8 +73,7 @@ bool type_fits(Reader& reader, const FieldType& type, const Json& json, const st
       if (json.is_string()) return true;
       [[fallthrough]];
     case FieldType::sizes:
-      if (list && type.nullable) return true;
-      return list ? reader.integers(json, pointer).has_value() : reader.integer(json, pointer).has_value();
+      return list ? sizes_fit(reader, type, json, pointer) : reader.integer(json, pointer).has_value();
   }
   return true;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kernels/avg_pool_loops.hpp"
+#include "kernels/dilated_avg_pool.hpp"
 
 namespace taper::kernels {
 
@@ -22,18 +23,22 @@ bool is_pointwise(const FixedAxis& a) { return a.window.kernel == 1 && a.window.
 /// One window that is the whole axis.
 bool is_whole(const FixedAxis& a) { return a.out == 1 && a.window.padding_left == 0 && a.window.kernel == a.in; }
 
-FixedAxis make_axis(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
+FixedAxis make_axis(std::int64_t in, std::int64_t out, Window1d window) {
   // A single window from the start on never reaches past the input, nor moves.
-  if (out == 1 && padding == 0) stride = kernel = std::min(kernel, in);
-  return {in, out, {kernel, stride, padding, padding, 1, false}};
+  if (out == 1 && window.padding_left == 0 && window.padding_right == 0)
+    window.stride = window.kernel = std::min(window.kernel, in);
+  return {in, out, window};
 }
+
+FixedAxis unit_axis() { return {1, 1, {}}; }
 
 /// `outer` with `n` contiguous elements in the place of each of its positions, if 64 bits hold that.
 std::optional<FixedAxis> widened(const FixedAxis& outer, std::int64_t n) {
   const auto in = checked::mul(outer.in, n), kernel = checked::mul(outer.window.kernel, n);
-  const auto stride = checked::mul(outer.window.stride, n), padding = checked::mul(outer.window.padding_left, n);
-  if (!in || !kernel || !stride || !padding) return std::nullopt;
-  return make_axis(*in, outer.out, *kernel, *stride, *padding);
+  const auto stride = checked::mul(outer.window.stride, n), left = checked::mul(outer.window.padding_left, n),
+             right = checked::mul(outer.window.padding_right, n);
+  if (!in || !kernel || !stride || !left || !right) return std::nullopt;
+  return make_axis(*in, outer.out, {*kernel, *stride, *left, *right});
 }
 
 /// The same pool with as few axes as it needs: axes whose one window is the whole axis join the one before,
@@ -44,21 +49,23 @@ Pool<FixedAxis> simplified(Pool<FixedAxis> p) {
     if (!joined) break;
     p.w = *joined;
     p.h = p.d;
-    p.d = make_axis(1, 1, 1, 1, 0);
+    p.d = unit_axis();
   }
   if (is_pointwise(p.d)) {
     p.planes *= p.d.in;
-    p.d = make_axis(1, 1, 1, 1, 0);
+    p.d = unit_axis();
     if (is_pointwise(p.h)) {
       p.planes *= p.h.in;
-      p.h = make_axis(1, 1, 1, 1, 0);
+      p.h = unit_axis();
     }
   }
   return p;
 }
 
 Pool<FixedAxis> make_pool(const AvgPoolParams& q) {
-  const auto axis = [&](int i) { return make_axis(q.in[i], q.out[i], q.kernel[i], q.stride[i], q.padding[i]); };
+  const auto axis = [&](int i) {
+    return make_axis(q.in[i], q.out[i], {q.kernel[i], q.stride[i], q.padding_left[i], q.padding_right[i]});
+  };
   Pool<FixedAxis> p = simplified({q.planes, axis(0), axis(1), axis(2), q.count_include_pad, 0});
   const auto d = p.d.uniform_count(p.count_include_pad), h = p.h.uniform_count(p.count_include_pad),
              w = p.w.uniform_count(p.count_include_pad);
@@ -74,6 +81,13 @@ bool is_runs(const Pool<FixedAxis>& p) {
   const Window1d& w = p.w.window;
   return is_unit(p.d) && is_unit(p.h) && w.padding_left == 0 && w.stride == w.kernel && p.w.in % w.kernel == 0 &&
          p.w.in / w.kernel == p.w.out && (w.kernel > kShortRun || p.w.out == 1);
+}
+
+/// A kernel of one element has nothing between its elements.
+bool is_dilated(const AvgPoolParams& q) {
+  for (int i = 0; i < 3; ++i)
+    if (q.dilation[i] > 1 && q.kernel[i] > 1) return true;
+  return false;
 }
 
 /// Windows of an adaptive pool that divide its input evenly are a fixed pool's.
@@ -98,6 +112,7 @@ bool is_empty(const AdaptiveAvgPoolParams& q) { return q.out[0] == 0 || q.out[1]
 
 template <class T>
 void avg_pool(const AvgPoolParams& params, const T* x, T* y) {
+  if (is_dilated(params)) return dilated_avg_pool(params, x, y);
   const Pool<FixedAxis> p = make_pool(params);
   if (is_runs(p)) return average::forward_runs(p.planes * p.w.out, p.w.window.kernel, p.divisor, x, y);
   average::forward(p, x, y);
@@ -105,6 +120,7 @@ void avg_pool(const AvgPoolParams& params, const T* x, T* y) {
 
 template <class T>
 void avg_pool_backward(const AvgPoolParams& params, const T* dy, T* dx, bool add) {
+  if (is_dilated(params)) return dilated_avg_pool_backward(params, dy, dx, add);
   const Pool<FixedAxis> p = make_pool(params);
   if (is_runs(p)) return average::backward_runs(p.planes * p.w.out, p.w.window.kernel, p.divisor, dy, dx, add);
   average::backward(p, dy, dx, add);

@@ -12,7 +12,9 @@ struct AvgPoolParams {
   std::int64_t out[3] = {1, 1, 1};
   std::int64_t kernel[3] = {1, 1, 1};
   std::int64_t stride[3] = {1, 1, 1};
-  std::int64_t padding[3] = {0, 0, 0};
+  std::int64_t padding_left[3] = {0, 0, 0};
+  std::int64_t padding_right[3] = {0, 0, 0};
+  std::int64_t dilation[3] = {1, 1, 1};
   bool count_include_pad = true;
   std::int64_t divisor_override = 0;  ///< 0: each window's own count
 };
@@ -25,8 +27,9 @@ struct AdaptiveAvgPoolParams {
 };
 
 /// Every sum is kept in double and divided once, so a float32 result is within one unit in the last place of
-/// the exact average. A window that is one run of memory is summed by `sum_row`, as `mean` is. What an output
-/// is depends on the shape and its window alone: not on threads, the batch or its neighbours.
+/// the exact average. A dilated window without an element gives 0. A window that is one run of memory is summed by
+/// `sum_row`, as `mean` is. What an output is depends on the shape and its window alone: not on threads, the batch or
+/// its neighbours.
 ///
 /// `x` is [planes, in...], `y` is [planes, out...]; they do not overlap.
 template <class T>

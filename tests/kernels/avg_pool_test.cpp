@@ -51,7 +51,7 @@ kernels::AvgPoolParams params_of(const AvgPool& pool) {
     p.out[at] = out[d];
     p.kernel[at] = pool.kernel[d];
     p.stride[at] = pool.stride[d];
-    p.padding[at] = pool.padding[d];
+    p.padding_left[at] = p.padding_right[at] = pool.padding[d];
   }
   return p;
 }

@@ -34,6 +34,6 @@ TEST_CASE("pools refuse bad options in the constructor, in the function and wher
 
 TEST_CASE("a pool prints all its options") {
   CHECK(nn::AvgPool2d({.kernel_size = {2, 3}}).to_string() ==
-        "AvgPool2d(kernel_size=[2, 3], stride=null, padding=0, ceil_mode=false, count_include_pad=true, "
+        "AvgPool2d(kernel_size=[2, 3], stride=null, padding=0, dilation=1, ceil_mode=false, count_include_pad=true, "
         "divisor_override=null)");
 }

@@ -34,6 +34,13 @@ struct OptionalSizes {
   std::optional<std::int64_t> operator[](int i) const { return values[std::size_t(i)]; }
 };
 
+/// `Sizes` that may be left out, as a pool's stride: `{2, 3}` gives one.
+template <int N>
+struct MaybeSizes : std::optional<Sizes<N>> {
+  using std::optional<Sizes<N>>::optional;
+  MaybeSizes(std::initializer_list<std::int64_t> list) : std::optional<Sizes<N>>(Sizes<N>(list)) {}
+};
+
 /// A convolution's padding: numbers, "same" or "valid".
 template <int N>
 struct ConvPadding {
@@ -46,6 +53,36 @@ struct ConvPadding {
   ConvPadding(std::initializer_list<std::int64_t> list) : amounts(list) {}
   /// Errors: `ErrorKind::config` unless "same" or "valid".
   ConvPadding(const char* word);
+};
+
+/// Padding in front of and behind one dimension; one number stands for both.
+struct PaddingSides {
+  std::int64_t before = 0, after = 0;
+
+  PaddingSides() = default;
+  PaddingSides(int both) : before(both), after(both) {}
+  PaddingSides(std::int64_t both) : before(both), after(both) {}
+  PaddingSides(std::int64_t first, std::int64_t last) : before(first), after(last) {}
+  bool operator==(const PaddingSides&) const = default;
+};
+
+/// An average pool's padding: `1` or `{1, 2}` as `Sizes`, a pair for a dimension whose sides differ, `{{0, 1}, 2}`, or
+/// "same". In JSON `1`, `[1, 2]`, `[[0, 1], 2]`, `"same"`; in 1-d a pair is `[[0, 1]]`.
+/// Beyond PyTorch: pairs and "same".
+template <int N>
+struct PoolPadding {
+  bool same = false;
+  std::array<PaddingSides, N> sides{};
+
+  PoolPadding() = default;
+  PoolPadding(int all) { sides.fill(all); }
+  PoolPadding(std::int64_t all) { sides.fill(all); }
+  /// Errors: `ErrorKind::config` unless there is one entry or N.
+  PoolPadding(std::initializer_list<PaddingSides> list);
+  /// Errors: `ErrorKind::config` unless "same".
+  PoolPadding(const char* word);
+
+  PaddingSides operator[](int i) const { return sides[std::size_t(i)]; }
 };
 
 template <int N>
@@ -68,11 +105,22 @@ std::string from_value(const Value& from, OptionalSizes<N>& to);
 
 template <int N>
 FieldType field_type(const ConvPadding<N>*) {
-  return {.kind = FieldType::padding, .arity = N};
+  static constexpr const char* words[] = {"same", "valid"};
+  return {.kind = FieldType::padding, .arity = N, .choices = words};
 }
 template <int N>
 Value to_value(const ConvPadding<N>& value);
 template <int N>
 std::string from_value(const Value& from, ConvPadding<N>& to);
+
+template <int N>
+FieldType field_type(const PoolPadding<N>*) {
+  static constexpr const char* words[] = {"same"};
+  return {.kind = FieldType::padding, .arity = N, .choices = words};
+}
+template <int N>
+Value to_value(const PoolPadding<N>& value);
+template <int N>
+std::string from_value(const Value& from, PoolPadding<N>& to);
 
 }  // namespace taper::nn
