@@ -66,17 +66,28 @@ bool is_convolution(const OptionCollector& options) {
 }
 bool is_linear(const OptionCollector& options) { return options.values.count("out_features") > 0; }
 
+/// One side's padding of each dimension; an average pool may give the two as a pair.
+std::vector<std::int64_t> padding_of(const OptionCollector& options, std::size_t rank, std::size_t side) {
+  std::vector<std::int64_t> amounts = sizes(options, "padding", rank, std::vector<std::int64_t>(rank, 0));
+  const auto it = options.values.find("padding");
+  const auto* list = it == options.values.end() ? nullptr : it->second.get<Value::List>();
+  for (std::size_t i = 0; list && i < std::min(rank, list->size()); ++i)
+    if (const auto* pair = (*list)[i].get<Value::List>()) amounts[i] = *pair->at(side).get<std::int64_t>();
+  return amounts;
+}
+
 /// How a layer's windows slide, one for each spatial dimension.
 std::vector<Window1d> windows_of(const OptionCollector& options, std::size_t rank) {
-  const std::vector<std::int64_t> ones(rank, 1), zeros(rank, 0);
+  const std::vector<std::int64_t> ones(rank, 1);
   const auto kernel = sizes(options, "kernel_size", rank, ones), stride = sizes(options, "stride", rank, kernel);
-  const auto padding = sizes(options, "padding", rank, zeros), dilation = sizes(options, "dilation", rank, ones);
+  const auto dilation = sizes(options, "dilation", rank, ones);
+  const auto before = padding_of(options, rank, 0), after = padding_of(options, rank, 1);
   std::vector<Window1d> windows;
   for (std::size_t i = 0; i < rank; ++i)
     windows.push_back({.kernel = kernel[i],
                        .stride = stride[i],
-                       .padding_left = padding[i],
-                       .padding_right = padding[i],
+                       .padding_left = before[i],
+                       .padding_right = after[i],
                        .dilation = dilation[i],
                        .ceil_mode = boolean(options, "ceil_mode")});
   const auto it = options.values.find("padding");

@@ -135,5 +135,5 @@ TEST_CASE("a description refuses what the pool refuses, and more windows than me
   CHECK_THROWS_WITH(nn::AdaptiveAvgPool1d({.output_size = std::int64_t{1} << 40}).describe(3),
                     "adaptive_avg_pool1d: too many windows to describe: expected <= 1000000, got 1099511627776");
   CHECK_THROWS_WITH(nn::AvgPool2d({.kernel_size = 1}).describe({1, 2, 3}),
-                    "sizes: one number for each spatial dimension: expected 1 or 2, got 3");
+                    "sizes: one number for all places or one for each: expected 1 or 2, got 3");
 }
