@@ -24,7 +24,7 @@ TEST_CASE("cross entropy of a row worked by hand", "[loss]") {
   CHECK(test::relative_error(x.grad().to_vector<double>(), {0.125, -0.75, 0.625}) < 1e-14);
 }
 
-TEST_CASE("a class index out of range is refused with its row and value", "[loss]") {
+TEST_CASE("a class index out of range is refused with its row and value (pytorch 43840)", "[loss][fault-87]") {
   const Tensor x = spread({2, 3});
   CHECK(message_of([&] {
           cross_entropy(x, tensor({0, 1000}));
@@ -40,7 +40,9 @@ TEST_CASE("a class index out of range is refused with its row and value", "[loss
         }) == "cross_entropy: class index out of range: expected 0 to 2, got 7 at [1, 3]");
 }
 
-TEST_CASE("an ignored target counts nothing, whatever the reduction, weights and smoothing", "[loss]") {
+TEST_CASE(
+    "an ignored target counts nothing, whatever the reduction, weights and smoothing (pytorch 15508, 69339, 72056)",
+    "[loss][fault-89]") {
   const Tensor targets = tensor({0, 1, 255, 0, 1, 2}), kept = tensor({0, 1, 0, 1, 2});
   const Tensor x = spread({6, 3});
   std::vector<double> rows = x.to_vector<double>();
@@ -70,7 +72,7 @@ TEST_CASE("an ignored target counts nothing, whatever the reduction, weights and
   CHECK(two.item() > 0);
 }
 
-TEST_CASE("a mean over no targets is 0 with zero gradients", "[loss]") {
+TEST_CASE("a mean over no targets is 0 with zero gradients", "[loss][fault-90]") {
   const Tensor x = spread({2, 3}).requires_grad_();
   const auto zero = [&](const Tensor& y) {
     x.zero_grad();
