@@ -207,9 +207,12 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const NLLLossOptions&
 
 // --- losses ---------------------------------------------------------------------------------------------------------
 
+CrossEntropyLoss::CrossEntropyLoss(Options options) : Layer(std::move(options)) {}
 Tensor CrossEntropyLoss::forward(const Tensor& input, const Tensor& target) {
   return functional::cross_entropy(input, target, options_);
 }
+
+NLLLoss::NLLLoss(Options options) : Layer(std::move(options)) {}
 Tensor NLLLoss::forward(const Tensor& input, const Tensor& target) {
   return functional::nll_loss(input, target, options_);
 }

@@ -66,6 +66,12 @@ Tensor dropout(const Tensor& input, double p, bool training) {
 
 }  // namespace functional
 
+// --- layers ---------------------------------------------------------------------------------------------------------
+
+Dropout::Dropout(DropoutOptions options) : Layer(options) {}
+Tensor Dropout::forward(const Tensor& x) { return functional::dropout(x, options_.p, is_training()); }
+Shape Dropout::infer(Options&, std::span<const Shape> inputs) { return inputs[0]; }
+
 // --- fields ---------------------------------------------------------------------------------------------------------
 
 void fields(DropoutOptions& o, FieldVisitor& visit) {

@@ -15,6 +15,8 @@ constexpr std::size_t kTheCaller = std::size_t(-1);  // never dropped
 
 }  // namespace
 
+Graph::Graph() : Graph(std::vector<Node>()) {}
+
 Graph::Graph(std::vector<Node> nodes, const std::vector<std::string>& inputs) : input_count_(inputs.size()) {
   if (inputs.empty()) fail(ErrorKind::config, "Graph: reads nothing: expected at least 1 input, got none");
   for (const std::string& name : inputs) {
@@ -99,6 +101,8 @@ std::vector<Tensor> Graph::run(std::span<const Tensor> inputs) const {
   for (std::size_t i = 0; i < nodes_.size(); ++i) run_layer(i, values, arguments);
   return values;
 }
+
+Tensor Graph::forward(const Tensor& x) { return forward_all({&x, 1}); }
 
 Tensor Graph::forward_all(std::span<const Tensor> inputs) {
   const std::vector<Tensor> values = run(inputs);

@@ -210,18 +210,27 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
 
 // --- losses ---------------------------------------------------------------------------------------------------------
 
+MSELoss::MSELoss(Options options) : Layer(options) {}
 Tensor MSELoss::forward(const Tensor& input, const Tensor& target) {
   return functional::mse_loss(input, target, options_);
 }
+
+L1Loss::L1Loss(Options options) : Layer(options) {}
 Tensor L1Loss::forward(const Tensor& input, const Tensor& target) {
   return functional::l1_loss(input, target, options_);
 }
+
+SmoothL1Loss::SmoothL1Loss(Options options) : Layer(options) {}
 Tensor SmoothL1Loss::forward(const Tensor& input, const Tensor& target) {
   return functional::smooth_l1_loss(input, target, options_);
 }
+
+HuberLoss::HuberLoss(Options options) : Layer(options) {}
 Tensor HuberLoss::forward(const Tensor& input, const Tensor& target) {
   return functional::huber_loss(input, target, options_);
 }
+
+BCEWithLogitsLoss::BCEWithLogitsLoss(Options options) : Layer(std::move(options)) {}
 Tensor BCEWithLogitsLoss::forward(const Tensor& input, const Tensor& target) {
   return functional::binary_cross_entropy_with_logits(input, target, options_);
 }
@@ -266,11 +275,9 @@ LossType loss_type(const char* summary, bool takes_classes) {
   return {.name = O::kType,
           .summary = summary,
           .takes_classes = takes_classes,
-          .new_options = []() -> std::shared_ptr<void> { return std::make_shared<O>(); },
+          .new_options = []() -> Shared<void> { return Shared<O>::make(); },
           .visit = [](void* options, FieldVisitor& visitor) { fields(*static_cast<O*>(options), visitor); },
-          .make = [](const void* options) -> std::shared_ptr<Loss> {
-            return std::make_shared<L>(*static_cast<const O*>(options));
-          }};
+          .make = [](const void* options) -> Shared<Loss> { return Shared<L>::make(*static_cast<const O*>(options)); }};
 }
 
 }  // namespace

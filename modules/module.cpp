@@ -8,6 +8,9 @@
 
 namespace taper::nn {
 
+Module::Module() = default;
+Module::~Module() = default;
+
 Tensor Module::forward(const Tensor&) {
   fail(ErrorKind::config, type_name(),
        ": no forward for one input: expected forward or forward_all to be overridden, got neither");
@@ -170,13 +173,15 @@ void Module::register_modules(std::initializer_list<Named> children) {
   for (const Named& child : children) register_module(child.name, child.module);
 }
 
-Sequential::Sequential(std::initializer_list<std::shared_ptr<Module>> layers) {
+Sequential::Sequential() = default;
+
+Sequential::Sequential(std::initializer_list<Shared<Module>> layers) {
   for (const auto& layer : layers) append(layer);
 }
 
-void Sequential::append(std::shared_ptr<Module> layer) { append(cat(layers_.size()), std::move(layer)); }
+void Sequential::append(Shared<Module> layer) { append(cat(layers_.size()), std::move(layer)); }
 
-void Sequential::append(const std::string& name, std::shared_ptr<Module> layer) {
+void Sequential::append(const std::string& name, Shared<Module> layer) {
   register_module(name, *layer);
   layers_.push_back(std::move(layer));
 }

@@ -9,6 +9,10 @@ namespace taper::nn {
 
 // --- layers ---------------------------------------------------------------------------------------------------------
 
+Flatten::Flatten(FlattenOptions options) : Layer(options) {}
+Squeeze::Squeeze(SqueezeOptions options) : Layer(options) {}
+Identity::Identity(IdentityOptions options) : Layer(options) {}
+
 Shape Flatten::infer(Options& options, std::span<const Shape> inputs) {
   return flattened_shape(inputs[0], options.start_dim, options.end_dim);
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "taper/nn/module.hpp"
@@ -14,9 +13,9 @@ namespace taper {
 /// known after `nn::register_layer`. Errors: `ErrorKind::config` with everything that is wrong, a sentence and a line
 /// each:
 /// `/layers/2/kernal_size (line 14): unknown key; did you mean kernel_size?`.
-std::shared_ptr<nn::Module> model_from_json(const std::string& text);
+Shared<nn::Module> model_from_json(const std::string& text);
 
 /// The same for a file. Errors: also `ErrorKind::io` when it cannot be read.
-std::shared_ptr<nn::Module> model_from_file(const std::string& path);
+Shared<nn::Module> model_from_file(const std::string& path);
 
 }  // namespace taper

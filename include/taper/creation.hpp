@@ -14,7 +14,9 @@ class NestedList {
   NestedList(T value) : value_(double(value)), integer_(std::int64_t(value)), is_integer_(true) {}
   template <std::floating_point T>
   NestedList(T value) : value_(value) {}
-  NestedList(std::initializer_list<NestedList> children) : children_(children), is_list_(true) {}
+  NestedList(std::initializer_list<NestedList> children);
+  NestedList(const NestedList& other);
+  ~NestedList();
 
   bool is_list() const { return is_list_; }
   const std::vector<NestedList>& children() const { return children_; }

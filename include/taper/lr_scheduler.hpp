@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -131,7 +130,7 @@ class Scheduler {
   virtual void change_rate(std::optional<double> metric) = 0;
   virtual void resume() {}
   /// What the state holds beside the counter.
-  virtual std::vector<Number> numbers() { return {{"base_lr", &base_lr_}}; }
+  virtual std::vector<Number> numbers();
 
   Optimizer& optimizer_;
   double base_lr_;  ///< the optimiser's rate when the schedule was made
@@ -226,7 +225,7 @@ class SequentialLR : public FormulaScheduler {
  public:
   /// All schedules are of `optimizer`. Errors: `ErrorKind::config` unless there is one milestone less than schedules
   /// and the milestones rise.
-  SequentialLR(Optimizer& optimizer, std::vector<std::unique_ptr<FormulaScheduler>> schedules, Milestones milestones);
+  SequentialLR(Optimizer& optimizer, std::vector<Shared<FormulaScheduler>> schedules, Milestones milestones);
   double lr_at(std::int64_t epoch) const override;
   std::string type_name() const override { return "SequentialLR"; }
 
@@ -234,7 +233,7 @@ class SequentialLR : public FormulaScheduler {
   void resume() override;
 
  private:
-  std::vector<std::unique_ptr<FormulaScheduler>> schedules_;
+  std::vector<Shared<FormulaScheduler>> schedules_;
   Milestones milestones_;
 };
 
@@ -267,9 +266,9 @@ struct SchedulerType {
   std::string summary;        ///< one sentence
   bool needs_metric = false;  ///< `step` must be told one
 
-  std::shared_ptr<void> (*new_options)() = nullptr;  ///< with all defaults
+  Shared<void> (*new_options)() = nullptr;  ///< with all defaults
   void (*visit)(void* options, FieldVisitor& visitor) = nullptr;
-  std::unique_ptr<Scheduler> (*make)(const void* options, Optimizer& optimizer) = nullptr;
+  Shared<Scheduler> (*make)(const void* options, Optimizer& optimizer) = nullptr;
 };
 
 /// Every schedule that JSON knows, in the order of the documentation.

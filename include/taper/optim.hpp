@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -167,8 +166,7 @@ class OptimizerOf : public Optimizer {
 class SGD : public OptimizerOf<SGDOptions> {
  public:
   explicit SGD(std::vector<NamedTensor> parameters, const Options& options = {});
-  explicit SGD(const std::vector<Tensor>& parameters, const Options& options = {})
-      : SGD(numbered(parameters), options) {}
+  explicit SGD(const std::vector<Tensor>& parameters, const Options& options = {});
   double* momentum() override { return moves_ ? &options_.momentum : nullptr; }
 
  protected:
@@ -184,8 +182,7 @@ class SGD : public OptimizerOf<SGDOptions> {
 class Adam : public OptimizerOf<AdamOptions> {
  public:
   explicit Adam(std::vector<NamedTensor> parameters, const Options& options = {});
-  explicit Adam(const std::vector<Tensor>& parameters, const Options& options = {})
-      : Adam(numbered(parameters), options) {}
+  explicit Adam(const std::vector<Tensor>& parameters, const Options& options = {});
   double* momentum() override { return &options_.betas.first; }
 
  protected:
@@ -197,8 +194,7 @@ class Adam : public OptimizerOf<AdamOptions> {
 class AdamW : public OptimizerOf<AdamWOptions> {
  public:
   explicit AdamW(std::vector<NamedTensor> parameters, const Options& options = {});
-  explicit AdamW(const std::vector<Tensor>& parameters, const Options& options = {})
-      : AdamW(numbered(parameters), options) {}
+  explicit AdamW(const std::vector<Tensor>& parameters, const Options& options = {});
   double* momentum() override { return &options_.betas.first; }
 
  protected:
@@ -211,8 +207,7 @@ class AdamW : public OptimizerOf<AdamWOptions> {
 class RMSprop : public OptimizerOf<RMSpropOptions> {
  public:
   explicit RMSprop(std::vector<NamedTensor> parameters, const Options& options = {});
-  explicit RMSprop(const std::vector<Tensor>& parameters, const Options& options = {})
-      : RMSprop(numbered(parameters), options) {}
+  explicit RMSprop(const std::vector<Tensor>& parameters, const Options& options = {});
   double* momentum() override { return moves_ ? &options_.momentum : nullptr; }
 
  protected:
@@ -227,8 +222,7 @@ class RMSprop : public OptimizerOf<RMSpropOptions> {
 class Adagrad : public OptimizerOf<AdagradOptions> {
  public:
   explicit Adagrad(std::vector<NamedTensor> parameters, const Options& options = {});
-  explicit Adagrad(const std::vector<Tensor>& parameters, const Options& options = {})
-      : Adagrad(numbered(parameters), options) {}
+  explicit Adagrad(const std::vector<Tensor>& parameters, const Options& options = {});
 
  protected:
   std::span<const char* const> buffer_names() const override;
@@ -253,9 +247,9 @@ struct OptimizerType {
   std::string name;     ///< the class name and JSON "type"
   std::string summary;  ///< one sentence
 
-  std::shared_ptr<void> (*new_options)() = nullptr;  ///< with all defaults
+  Shared<void> (*new_options)() = nullptr;  ///< with all defaults
   void (*visit)(void* options, FieldVisitor& visitor) = nullptr;
-  std::unique_ptr<Optimizer> (*make)(const void* options, std::vector<NamedTensor> parameters) = nullptr;
+  Shared<Optimizer> (*make)(const void* options, std::vector<NamedTensor> parameters) = nullptr;
 };
 
 /// Every optimiser that JSON knows, in the order of the documentation.

@@ -12,6 +12,7 @@
 #include "taper/dtype.hpp"
 #include "taper/error.hpp"
 #include "taper/shape.hpp"
+#include "taper/shared.hpp"
 
 namespace taper {
 
@@ -20,20 +21,6 @@ class Tensor;
 namespace detail {
 
 struct Node;
-
-/// How many own a block; may be changed from several threads. Written with the compiler's own operations, because
-/// <atomic> would cost every user its parsing.
-class RefCount {
- public:
-  void add() noexcept { __atomic_fetch_add(&owners_, 1u, __ATOMIC_RELAXED); }
-  /// Whether the owner that leaves was the last.
-  bool drop() noexcept { return __atomic_fetch_sub(&owners_, 1u, __ATOMIC_ACQ_REL) == 1; }
-  std::uint32_t count() const noexcept { return __atomic_load_n(&owners_, __ATOMIC_ACQUIRE); }
-  bool is_one() const noexcept { return count() == 1; }
-
- private:
-  std::uint32_t owners_ = 1;
-};
 
 /// Counted memory behind one or several tensors; the elements follow this header, 64-byte aligned.
 struct alignas(64) Buffer {

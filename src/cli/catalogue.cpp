@@ -67,7 +67,7 @@ struct OptionLister final : FieldVisitor {
 template <class Type>
 CatalogueEntry entry_of(const char* group, const Type& type, const std::string& example) {
   OptionLister lister;
-  const std::shared_ptr<void> options = type.new_options();
+  const Shared<void> options = type.new_options();
   type.visit(options.get(), lister);
   return {group, type.name, type.summary, example, std::move(lister.options)};
 }

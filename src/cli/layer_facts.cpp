@@ -146,7 +146,7 @@ std::optional<std::int64_t> products(const OptionCollector& options, int rank) {
 
 std::string changed_options(const config::LayerSpec& layer) {
   if (!layer.type) return "";
-  const std::shared_ptr<void> defaults = layer.type->new_options();
+  const Shared<void> defaults = layer.type->new_options();
   const OptionCollector given = options_of(layer), usual = collect(layer.type, defaults.get());
   std::string text;
   for (const std::string& key : given.order) {

@@ -102,7 +102,7 @@ class Run final : public Command {
     use_threads(threads_);
     manual_seed(std::uint64_t(seed_.value_or(0)));
     const DType dtype = dtype_ == 0 ? DType::float32 : DType::float64;
-    const std::shared_ptr<nn::Module> module = config::build_model(loaded.model);
+    const Shared<nn::Module> module = config::build_model(loaded.model);
     module->to(dtype);
     module->train(mode_ == 1);
     Tensor input, gradient;

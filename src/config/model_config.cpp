@@ -261,9 +261,9 @@ std::optional<Shape> read_input(Reader& reader, const Json& model, const std::st
   }
 }
 
-std::shared_ptr<nn::Module> build_layer(const LayerSpec& spec) {
+Shared<nn::Module> build_layer(const LayerSpec& spec) {
   if (spec.type) return spec.type->make(spec.options.get());
-  auto sequential = std::make_shared<nn::Sequential>();
+  auto sequential = Shared<nn::Sequential>::make();
   for (const LayerSpec& layer : spec.layers) sequential->append(layer.name, build_layer(layer));
   return sequential;
 }
@@ -313,8 +313,8 @@ ModelSpec read_model(Reader& reader, const Json& model, const std::string& point
   return spec;
 }
 
-std::shared_ptr<nn::Module> build_model(const ModelSpec& model) {
-  auto graph = std::make_shared<nn::Graph>();
+Shared<nn::Module> build_model(const ModelSpec& model) {
+  auto graph = Shared<nn::Graph>::make();
   for (const LayerSpec& layer : model.layers) graph->append({layer.name, build_layer(layer), layer.inputs});
   return graph;
 }

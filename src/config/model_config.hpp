@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,7 +18,7 @@ struct LayerSpec {
   const nn::LayerType* type = nullptr;  ///< null for a nested Sequential
   std::string name;                     ///< state-dict prefix: the given name or the index
   std::vector<std::string> inputs;      ///< what it reads: "input" is the model's own, "layer" or "layer.further"
-  std::shared_ptr<void> options;        ///< of the layer's options struct
+  Shared<void> options;                 ///< of the layer's options struct
   std::vector<LayerSpec> layers;        ///< of a nested Sequential
   std::string pointer;                  ///< where it stands in the config
   Shape output;                         ///< with a placeholder batch extent of 1 in front
@@ -38,6 +37,6 @@ struct ModelSpec {
 
 /// The module, initialised from the process's random numbers; parameters are named as PyTorch names them.
 /// `model` must be complete.
-std::shared_ptr<nn::Module> build_model(const ModelSpec& model);
+Shared<nn::Module> build_model(const ModelSpec& model);
 
 }  // namespace taper::config

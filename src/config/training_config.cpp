@@ -253,7 +253,7 @@ ModelSpec read_model_document(Diagnostics& diagnostics, const std::vector<Overri
   return read_model(reader, whole ? root["model"] : root, whole ? "/model" : "");
 }
 
-std::shared_ptr<nn::Module> checked_model(const std::string& text, const std::string& name) {
+Shared<nn::Module> checked_model(const std::string& text, const std::string& name) {
   Diagnostics diagnostics(Source(name, text));
   const ModelSpec model = read_model_document(diagnostics, {});
   diagnostics.throw_if_any();
@@ -316,9 +316,9 @@ LoadedModel load_model(const std::string& path, const std::vector<Override>& ove
 
 namespace taper {
 
-std::shared_ptr<nn::Module> model_from_json(const std::string& text) { return config::checked_model(text, "model"); }
+Shared<nn::Module> model_from_json(const std::string& text) { return config::checked_model(text, "model"); }
 
-std::shared_ptr<nn::Module> model_from_file(const std::string& path) {
+Shared<nn::Module> model_from_file(const std::string& path) {
   return config::checked_model(config::read_text(path), path);
 }
 

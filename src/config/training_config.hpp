@@ -6,8 +6,8 @@
 
 #include "config/model_config.hpp"
 #include "taper/data.hpp"
-#include "taper/nn/loss.hpp"
 #include "taper/lr_scheduler.hpp"
+#include "taper/nn/loss.hpp"
 #include "taper/optim.hpp"
 #include "train/options.hpp"
 
@@ -17,7 +17,7 @@ namespace taper::config {
 template <class Type>
 struct Chosen {
   const Type* type = nullptr;
-  std::shared_ptr<void> options;
+  Shared<void> options;
 };
 
 struct DataConfig {

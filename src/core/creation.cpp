@@ -60,6 +60,10 @@ template Tensor from_data(const std::vector<float>&, const Shape&);
 template Tensor from_data(const std::vector<double>&, const Shape&);
 template Tensor from_data(const std::vector<std::int64_t>&, const Shape&);
 
+NestedList::NestedList(std::initializer_list<NestedList> children) : children_(children), is_list_(true) {}
+NestedList::NestedList(const NestedList& other) = default;
+NestedList::~NestedList() = default;
+
 namespace {
 
 struct Flattened {

@@ -46,6 +46,8 @@ kernels::AdamStep adam_step_of(const Options& o, double lr, std::int64_t step, b
 
 // --- SGD ------------------------------------------------------------------------------------------------------------
 
+SGD::SGD(const std::vector<Tensor>& parameters, const Options& options) : SGD(numbered(parameters), options) {}
+
 SGD::SGD(std::vector<NamedTensor> parameters, const Options& options)
     : OptimizerOf(std::move(parameters), options), moves_(options.momentum != 0) {
   if (options.nesterov && options.momentum == 0)
@@ -74,6 +76,8 @@ void SGD::update(const Tensor& parameter, const Tensor& gradient, const State& s
 
 // --- Adam, AdamW ----------------------------------------------------------------------------------------------------
 
+Adam::Adam(const std::vector<Tensor>& parameters, const Options& options) : Adam(numbered(parameters), options) {}
+
 Adam::Adam(std::vector<NamedTensor> parameters, const Options& options) : OptimizerOf(std::move(parameters), options) {}
 
 std::span<const char* const> Adam::buffer_names() const { return adam_buffers(options_.amsgrad); }
@@ -83,6 +87,8 @@ void Adam::update(const Tensor& parameter, const Tensor& gradient, const State& 
     kernels::adam_step(adam_step_of(options_, lr(), state.step, false), p, g, m, v, largest, parameter.numel());
   });
 }
+
+AdamW::AdamW(const std::vector<Tensor>& parameters, const Options& options) : AdamW(numbered(parameters), options) {}
 
 AdamW::AdamW(std::vector<NamedTensor> parameters, const Options& options)
     : OptimizerOf(std::move(parameters), options) {}
@@ -96,6 +102,9 @@ void AdamW::update(const Tensor& parameter, const Tensor& gradient, const State&
 }
 
 // --- RMSprop --------------------------------------------------------------------------------------------------------
+
+RMSprop::RMSprop(const std::vector<Tensor>& parameters, const Options& options)
+    : RMSprop(numbered(parameters), options) {}
 
 RMSprop::RMSprop(std::vector<NamedTensor> parameters, const Options& options)
     : OptimizerOf(std::move(parameters), options), moves_(options.momentum != 0) {}
@@ -122,6 +131,9 @@ void RMSprop::update(const Tensor& parameter, const Tensor& gradient, const Stat
 }
 
 // --- Adagrad --------------------------------------------------------------------------------------------------------
+
+Adagrad::Adagrad(const std::vector<Tensor>& parameters, const Options& options)
+    : Adagrad(numbered(parameters), options) {}
 
 Adagrad::Adagrad(std::vector<NamedTensor> parameters, const Options& options)
     : OptimizerOf(std::move(parameters), options) {}
@@ -233,10 +245,10 @@ OptimizerType optimizer_type(const char* summary) {
   using O = typename M::Options;
   return {.name = O::kType,
           .summary = summary,
-          .new_options = []() -> std::shared_ptr<void> { return std::make_shared<O>(); },
+          .new_options = []() -> Shared<void> { return Shared<O>::make(); },
           .visit = [](void* options, FieldVisitor& visitor) { fields(*static_cast<O*>(options), visitor); },
-          .make = [](const void* options, std::vector<NamedTensor> parameters) -> std::unique_ptr<Optimizer> {
-            return std::make_unique<M>(std::move(parameters), *static_cast<const O*>(options));
+          .make = [](const void* options, std::vector<NamedTensor> parameters) -> Shared<Optimizer> {
+            return Shared<M>::make(std::move(parameters), *static_cast<const O*>(options));
           }};
 }
 

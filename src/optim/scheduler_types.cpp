@@ -103,10 +103,10 @@ SchedulerType scheduler_type(const char* summary, bool needs_metric = false) {
   return {.name = O::kType,
           .summary = summary,
           .needs_metric = needs_metric,
-          .new_options = []() -> std::shared_ptr<void> { return std::make_shared<O>(); },
+          .new_options = []() -> Shared<void> { return Shared<O>::make(); },
           .visit = [](void* options, FieldVisitor& visitor) { fields(*static_cast<O*>(options), visitor); },
-          .make = [](const void* options, Optimizer& optimizer) -> std::unique_ptr<Scheduler> {
-            return std::make_unique<S>(optimizer, *static_cast<const O*>(options));
+          .make = [](const void* options, Optimizer& optimizer) -> Shared<Scheduler> {
+            return Shared<S>::make(optimizer, *static_cast<const O*>(options));
           }};
 }
 

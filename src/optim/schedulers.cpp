@@ -20,6 +20,8 @@ constexpr const char* kPrefix = "scheduler.";
 
 Scheduler::Scheduler(Optimizer& optimizer) : optimizer_(optimizer), base_lr_(optimizer.lr()) {}
 
+std::vector<Scheduler::Number> Scheduler::numbers() { return {{"base_lr", &base_lr_}}; }
+
 void Scheduler::step(std::optional<double> metric) {
   ++last_epoch_;
   try {
@@ -136,8 +138,7 @@ void OneCycleLR::resume() {
 
 // --- SequentialLR ---------------------------------------------------------------------------------------------------
 
-SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<std::unique_ptr<FormulaScheduler>> schedules,
-                           Milestones milestones)
+SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<Shared<FormulaScheduler>> schedules, Milestones milestones)
     : FormulaScheduler(optimizer), schedules_(std::move(schedules)), milestones_(std::move(milestones)) {
   const auto& epochs = milestones_.epochs;
   if (schedules_.empty()) fail(ErrorKind::config, "SequentialLR: no schedules: expected at least one, got none");

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,7 +57,7 @@ void load_weights(const std::string& path, nn::Module& model);
 /// A trained model with all that is needed to use it.
 struct TrainedModel {
   config::TrainingConfig config;
-  std::shared_ptr<nn::Module> model;  ///< in evaluation mode
+  Shared<nn::Module> model;  ///< in evaluation mode
   data::Normalization normalization;
   std::vector<std::string> labels;
 

@@ -1,5 +1,7 @@
 #include "train/prepare.hpp"
 
+#include <tuple>
+
 #include "base/fail.hpp"
 #include "taper/ops.hpp"
 

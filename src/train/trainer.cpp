@@ -71,10 +71,10 @@ class Trainer {
   const std::string config_text_;
 
   TrainingData data_;
-  std::shared_ptr<nn::Module> model_;
-  std::shared_ptr<nn::Loss> loss_;
-  std::unique_ptr<optim::Optimizer> optimizer_;
-  std::unique_ptr<optim::Scheduler> scheduler_;
+  Shared<nn::Module> model_;
+  Shared<nn::Loss> loss_;
+  Shared<optim::Optimizer> optimizer_;
+  Shared<optim::Scheduler> scheduler_;
   std::vector<Tensor> parameters_;
   bool sum_reduction_, steps_each_batch_;
   std::int64_t epochs_, batches_;

@@ -49,6 +49,7 @@ std::string layer_of(const std::string& path) {
       {"taper/dtype.hpp", "base"},
       {"taper/error.hpp", "base"},
       {"taper/fields.hpp", "base"},
+      {"taper/shared.hpp", "base"},
       {"src/kernels/", "kernels"},
       {"kernels/", "kernels"},
       {"src/core/", "core"},

@@ -20,14 +20,14 @@ const nn::LayerType& type_of(const json& layer) {
   return *type;
 }
 
-std::shared_ptr<nn::Module> build_layer(const json& layer) {
+Shared<nn::Module> build_layer(const json& layer) {
   const nn::LayerType& type = type_of(layer);
   return type.make(test::options_from(type, layer).get());
 }
 
 /// The graph of a `model` object; a nested Sequential is a graph too.
-std::shared_ptr<nn::Graph> build_model(const json& model) {
-  const auto graph = std::make_shared<nn::Graph>();
+Shared<nn::Graph> build_model(const json& model) {
+  const auto graph = Shared<nn::Graph>::make();
   for (json layer : model.at("layers")) {
     nn::Graph::Node node{.name = layer.value("name", ""),
                          .module = nullptr,

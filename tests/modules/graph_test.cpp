@@ -29,9 +29,7 @@ struct Scale : nn::Module {
   int handles_seen = -1;
 };
 
-std::shared_ptr<Scale> scale(double factor, Scale* watched = nullptr) {
-  return std::make_shared<Scale>(factor, watched);
-}
+Shared<Scale> scale(double factor, Scale* watched = nullptr) { return Shared<Scale>::make(factor, watched); }
 
 /// Gives the sum and, when asked, the difference and the product of its inputs.
 struct Several : nn::Module {
@@ -108,7 +106,7 @@ TEST_CASE("a graph takes several inputs by their order and reads them by name") 
 }
 
 TEST_CASE("layers of a graph read the further results of a layer by its name and theirs") {
-  const auto several = std::make_shared<Several>();
+  const auto several = Shared<Several>::make();
   Graph graph({{"several", several, {"left", "right"}},
                {"scaled", scale(7), {"several.product"}},
                {"all", make<nn::Add>(), {"scaled", "several", "several.difference"}}},
@@ -122,7 +120,7 @@ TEST_CASE("layers of a graph read the further results of a layer by its name and
 }
 
 TEST_CASE("further results that nobody reads are not asked for") {
-  const auto several = std::make_shared<Several>();
+  const auto several = Shared<Several>::make();
   Graph graph({{"several", several, {"left", "right"}}, {"", scale(2)}}, {"left", "right"});
   CHECK(graph.forward_all(std::vector<Tensor>{tensor(5.0), tensor(3.0)}).item() == 16);
   CHECK(!several->asked_for_all);
@@ -139,9 +137,9 @@ TEST_CASE("a graph drops further results as soon as nobody reads them") {
     const Several& watched;
     int handles_seen = -1;
   };
-  const auto several = std::make_shared<Several>();
-  const auto unread = std::make_shared<Watch>(*several), reader = std::make_shared<Watch>(*several),
-             after = std::make_shared<Watch>(*several);
+  const auto several = Shared<Several>::make();
+  const auto unread = Shared<Watch>::make(*several), reader = Shared<Watch>::make(*several),
+             after = Shared<Watch>::make(*several);
   const std::vector<Tensor> inputs{tensor(5.0), tensor(3.0)};
   Graph graph({{"several", several, {"left", "right"}},
                {"reader", reader, {"several.difference"}},
@@ -156,8 +154,8 @@ TEST_CASE("a graph drops further results as soon as nobody reads them") {
 }
 
 TEST_CASE("a graph gives the outputs it is told to, the main one first") {
-  const auto inner = std::make_shared<Graph>(
-      std::vector<Graph::Node>{{"several", std::make_shared<Several>(), {"left", "right"}}, {"last", scale(2)}},
+  const auto inner = Shared<Graph>::make(
+      std::vector<Graph::Node>{{"several", Shared<Several>::make(), {"left", "right"}}, {"last", scale(2)}},
       std::vector<std::string>{"left", "right"});
   CHECK(inner->further_outputs().empty());
   inner->set_outputs({"last", "several.product", "right"});
@@ -231,7 +229,7 @@ TEST_CASE("a graph refuses inputs that it could not tell apart") {
 }
 
 TEST_CASE("a graph notices a layer that gives another number of results than it names") {
-  const auto several = std::make_shared<Several>();
+  const auto several = Shared<Several>::make();
   several->result_count = 2;
   Graph graph({{"several", several, {"input", "input"}}, {"", scale(2), {"several.product"}}});
   CHECK_THROWS_WITH(run(graph, 1),

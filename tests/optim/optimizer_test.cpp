@@ -24,7 +24,7 @@ Tensor row(const nlohmann::json& stored) {
 /// Two parameters of pairwise different sizes and the optimiser of a config.
 struct Training {
   Tensor a = full({2, 3}, 0.5, DType::float64).requires_grad_(), b = full({5}, -0.25).requires_grad_();
-  std::unique_ptr<Optimizer> optimizer;
+  Shared<Optimizer> optimizer;
 
   explicit Training(const nlohmann::json& config) {
     const OptimizerType* type = find_optimizer_type(config.at("type"));

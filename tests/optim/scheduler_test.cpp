@@ -13,18 +13,18 @@ using test::message_of;
 
 namespace {
 
-std::unique_ptr<Scheduler> make_scheduler(const nlohmann::json& config, Optimizer& optimizer) {
+Shared<Scheduler> make_scheduler(const nlohmann::json& config, Optimizer& optimizer) {
   if (config.at("type") != "SequentialLR") {
     const SchedulerType* type = find_scheduler_type(config.at("type"));
     REQUIRE(type != nullptr);
     return type->make(test::options_from(*type, config).get(), optimizer);
   }
-  std::vector<std::unique_ptr<FormulaScheduler>> parts;
+  std::vector<Shared<FormulaScheduler>> parts;
   for (const auto& part : config.at("schedulers"))
-    parts.emplace_back(dynamic_cast<FormulaScheduler*>(make_scheduler(part, optimizer).release()));
+    parts.push_back(make_scheduler(part, optimizer).as<FormulaScheduler>());
   Milestones milestones;
   milestones.epochs = config.at("milestones").get<std::vector<std::int64_t>>();
-  return std::make_unique<SequentialLR>(optimizer, std::move(parts), milestones);
+  return Shared<SequentialLR>::make(optimizer, std::move(parts), milestones);
 }
 
 Tensor parameter() { return tensor({0.5, 0.25}, DType::float64).requires_grad_(); }
@@ -96,9 +96,8 @@ TEST_CASE("schedules refuse options, calls and states that make no sense", "[opt
 
   const auto sequence = [&](Milestones milestones) {
     return message_of([&] {
-      std::vector<std::unique_ptr<FormulaScheduler>> parts;
-      for (int i = 0; i < 3; ++i)
-        parts.push_back(std::make_unique<ExponentialLR>(optimizer, ExponentialLROptions{0.5}));
+      std::vector<Shared<FormulaScheduler>> parts;
+      for (int i = 0; i < 3; ++i) parts.push_back(Shared<ExponentialLR>::make(optimizer, ExponentialLROptions{0.5}));
       SequentialLR(optimizer, std::move(parts), std::move(milestones));
     });
   };

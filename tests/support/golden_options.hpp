@@ -38,7 +38,7 @@ struct ConfigReader final : FieldVisitor {
 
 /// The options of a catalogue entry (of a layer, loss, optimiser, ...) as `config` has them, beside its "type".
 template <class Entry>
-std::shared_ptr<void> options_from(const Entry& entry, const nlohmann::json& config) {
+Shared<void> options_from(const Entry& entry, const nlohmann::json& config) {
   auto options = entry.new_options();
   ConfigReader reader(config);
   entry.visit(options.get(), reader);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -36,7 +35,7 @@ inline std::vector<Tensor> random_inputs(const nn::LayerType& type, DType dtype,
 }
 
 /// The layer of these options, with the same parameters in each call.
-inline std::shared_ptr<nn::Module> build(const nn::LayerType& type, const nlohmann::json& options, DType dtype) {
+inline taper::Shared<nn::Module> build(const nn::LayerType& type, const nlohmann::json& options, DType dtype) {
   manual_seed(23);
   auto module = type.make(options_from(type, options).get());
   module->to(dtype);
@@ -44,7 +43,7 @@ inline std::shared_ptr<nn::Module> build(const nn::LayerType& type, const nlohma
 }
 
 /// The layer of the entry's example.
-inline std::shared_ptr<nn::Module> build(const nn::LayerType& type, DType dtype) {
+inline taper::Shared<nn::Module> build(const nn::LayerType& type, DType dtype) {
   return build(type, nlohmann::json::parse(type.example), dtype);
 }
 

@@ -24,9 +24,9 @@ Tensor dropout(const Tensor& input, double p = 0.5, bool training = true);
 class Dropout : public Layer<DropoutOptions> {
  public:
   /// Errors: `ErrorKind::config` for p outside [0, 1].
-  explicit Dropout(DropoutOptions options = {}) : Layer(options) {}
-  Tensor forward(const Tensor& x) override { return functional::dropout(x, options_.p, is_training()); }
-  static Shape infer(Options&, std::span<const Shape> inputs) { return inputs[0]; }
+  explicit Dropout(DropoutOptions options = {});
+  Tensor forward(const Tensor& x) override;
+  static Shape infer(Options& options, std::span<const Shape> inputs);
 };
 
 }  // namespace taper::nn

@@ -10,13 +10,13 @@ class Graph : public Module {
  public:
   struct Node {
     std::string name;  ///< prefix in the state dict; empty: the position, as in `Sequential`
-    std::shared_ptr<Module> module;
+    Shared<Module> module;
     /// Names of the graph's inputs, of earlier layers, or of their further outputs: "input", "pool1",
     /// "pool1.indices". Empty: the layer before; the first reads the graph's first input.
     std::vector<std::string> inputs = {};
   };
 
-  Graph() : Graph(std::vector<Node>()) {}
+  Graph();
   /// `inputs` names what the graph itself reads, in the order in which `forward_all` takes it.
   explicit Graph(std::vector<Node> nodes, const std::vector<std::string>& inputs = {"input"});
 
@@ -27,7 +27,7 @@ class Graph : public Module {
   void set_outputs(const std::vector<std::string>& names);
 
   /// A graph without layers gives back its first input.
-  Tensor forward(const Tensor& x) override { return forward_all({&x, 1}); }
+  Tensor forward(const Tensor& x) override;
   /// Errors: `ErrorKind::config` for another number of inputs.
   Tensor forward_all(std::span<const Tensor> inputs) override;
   std::vector<Tensor> forward_outputs(std::span<const Tensor> inputs) override;
@@ -43,7 +43,7 @@ class Graph : public Module {
     std::size_t last_reader;  ///< the layer after which it is dropped
   };
   struct Wired {
-    std::shared_ptr<Module> module;
+    Shared<Module> module;
     std::vector<std::size_t> inputs;      ///< which values
     std::size_t first_value, last_value;  ///< what it gives
   };

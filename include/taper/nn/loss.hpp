@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -119,49 +118,49 @@ class Loss : public Module {
 /// Applies `functional::cross_entropy`.
 class CrossEntropyLoss : public Layer<CrossEntropyLossOptions, Loss> {
  public:
-  explicit CrossEntropyLoss(Options options = {}) : Layer(std::move(options)) {}
+  explicit CrossEntropyLoss(Options options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override;
 };
 
 /// Applies `functional::nll_loss`.
 class NLLLoss : public Layer<NLLLossOptions, Loss> {
  public:
-  explicit NLLLoss(Options options = {}) : Layer(std::move(options)) {}
+  explicit NLLLoss(Options options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override;
 };
 
 /// Applies `functional::mse_loss`.
 class MSELoss : public Layer<MSELossOptions, Loss> {
  public:
-  explicit MSELoss(Options options = {}) : Layer(options) {}
+  explicit MSELoss(Options options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override;
 };
 
 /// Applies `functional::l1_loss`.
 class L1Loss : public Layer<L1LossOptions, Loss> {
  public:
-  explicit L1Loss(Options options = {}) : Layer(options) {}
+  explicit L1Loss(Options options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override;
 };
 
 /// Applies `functional::smooth_l1_loss`.
 class SmoothL1Loss : public Layer<SmoothL1LossOptions, Loss> {
  public:
-  explicit SmoothL1Loss(Options options = {}) : Layer(options) {}
+  explicit SmoothL1Loss(Options options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override;
 };
 
 /// Applies `functional::huber_loss`.
 class HuberLoss : public Layer<HuberLossOptions, Loss> {
  public:
-  explicit HuberLoss(Options options = {}) : Layer(options) {}
+  explicit HuberLoss(Options options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override;
 };
 
 /// Applies `functional::binary_cross_entropy_with_logits`.
 class BCEWithLogitsLoss : public Layer<BCEWithLogitsLossOptions, Loss> {
  public:
-  explicit BCEWithLogitsLoss(Options options = {}) : Layer(std::move(options)) {}
+  explicit BCEWithLogitsLoss(Options options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override;
 };
 
@@ -173,9 +172,9 @@ struct LossType {
   std::string summary;         ///< one sentence
   bool takes_classes = false;  ///< targets may be class indices; otherwise they have the input's shape
 
-  std::shared_ptr<void> (*new_options)() = nullptr;  ///< with all defaults
+  Shared<void> (*new_options)() = nullptr;  ///< with all defaults
   void (*visit)(void* options, FieldVisitor& visitor) = nullptr;
-  std::shared_ptr<Loss> (*make)(const void* options) = nullptr;
+  Shared<Loss> (*make)(const void* options) = nullptr;
 };
 
 /// Every loss that JSON knows, in the order of the documentation.

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -27,8 +26,8 @@ struct LoadReport {
 /// A module holds its parameters and members by address, so it is neither copied nor moved.
 class Module {
  public:
-  Module() = default;
-  virtual ~Module() = default;
+  Module();
+  virtual ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
@@ -110,19 +109,19 @@ class Layer : public Base {
 
 /// `make<Conv1d>({.in_channels = 3, ...})`, for containers that own their layers.
 template <class M>
-std::shared_ptr<M> make(typename M::Options options = {}) {
-  return std::make_shared<M>(std::move(options));
+Shared<M> make(typename M::Options options = {}) {
+  return Shared<M>::make(std::move(options));
 }
 
 /// Applies its children one after another. Children are named "0", "1", ... unless given a name.
 class Sequential : public Module {
  public:
-  Sequential() = default;
-  Sequential(std::initializer_list<std::shared_ptr<Module>> layers);
+  Sequential();
+  Sequential(std::initializer_list<Shared<Module>> layers);
 
-  void append(std::shared_ptr<Module> layer);
+  void append(Shared<Module> layer);
   /// Errors: `ErrorKind::config` for a name taken or with a dot in it.
-  void append(const std::string& name, std::shared_ptr<Module> layer);
+  void append(const std::string& name, Shared<Module> layer);
 
   Tensor forward(const Tensor& x) override;
   std::string type_name() const override { return "Sequential"; }
@@ -130,7 +129,7 @@ class Sequential : public Module {
   Module& operator[](std::size_t i) { return *layers_[i]; }
 
  private:
-  std::vector<std::shared_ptr<Module>> layers_;
+  std::vector<Shared<Module>> layers_;
 };
 
 }  // namespace taper::nn

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,12 +32,12 @@ struct LayerType {
   std::vector<Elements> reads = {Elements::floating};
   std::int64_t example_indices = 0;  ///< int64 example inputs hold 0 <= index < this; neighbours differ
 
-  std::shared_ptr<void> (*new_options)() = nullptr;  ///< with all defaults
+  Shared<void> (*new_options)() = nullptr;  ///< with all defaults
   void (*visit)(void* options, FieldVisitor& visitor) = nullptr;
   /// Fills in what follows from the input shapes (batched; the batch extent is a placeholder), checks the options
   /// against them and returns the output shape. Takes no memory. Errors: as the layer's own.
   Shape (*infer)(void* options, std::span<const Shape> inputs) = nullptr;
-  std::shared_ptr<Module> (*make)(const void* options) = nullptr;
+  Shared<Module> (*make)(const void* options) = nullptr;
 
   /// What the layer gives beside its main result; null: nothing.
   std::vector<std::string> (*further_outputs)(const void* options) = nullptr;
@@ -63,12 +62,10 @@ LayerType layer_type(std::string summary, std::string example, std::vector<Shape
   type.example_inputs = std::move(example_inputs);
   type.min_inputs = min_inputs;
   type.max_inputs = max_inputs;
-  type.new_options = []() -> std::shared_ptr<void> { return std::make_shared<O>(); };
+  type.new_options = []() -> Shared<void> { return Shared<O>::make(); };
   type.visit = [](void* options, FieldVisitor& visitor) { fields(*static_cast<O*>(options), visitor); };
   type.infer = [](void* options, std::span<const Shape> inputs) { return M::infer(*static_cast<O*>(options), inputs); };
-  type.make = [](const void* options) -> std::shared_ptr<Module> {
-    return std::make_shared<M>(*static_cast<const O*>(options));
-  };
+  type.make = [](const void* options) -> Shared<Module> { return Shared<M>::make(*static_cast<const O*>(options)); };
   if constexpr (requires { M::kReads; }) type.reads.assign(std::begin(M::kReads), std::end(M::kReads));
   if constexpr (requires { M::kExampleIndices; }) type.example_indices = M::kExampleIndices;
   if constexpr (requires(const O& options) { M::further_outputs(options); }) {

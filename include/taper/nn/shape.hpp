@@ -38,7 +38,7 @@ using taper::squeeze;
 /// Joins the dimensions from `start_dim` to `end_dim` into one: [N, C, L] -> [N, C L] by default.
 class Flatten : public Layer<FlattenOptions> {
  public:
-  explicit Flatten(FlattenOptions options = {}) : Layer(options) {}
+  explicit Flatten(FlattenOptions options = {});
   /// Errors: `ErrorKind::shape` when there are no such dimensions.
   Tensor forward(const Tensor& x) override { return flatten(x, options_.start_dim, options_.end_dim); }
   static Shape infer(Options& options, std::span<const Shape> inputs);
@@ -48,7 +48,7 @@ class Flatten : public Layer<FlattenOptions> {
 /// Taper's own, for what PyTorch models write as `x.squeeze(dim)`.
 class Squeeze : public Layer<SqueezeOptions> {
  public:
-  explicit Squeeze(SqueezeOptions options = {}) : Layer(options) {}
+  explicit Squeeze(SqueezeOptions options = {});
   /// Errors: `ErrorKind::shape` when there is no such dimension.
   Tensor forward(const Tensor& x) override { return squeeze(x, options_.dim); }
   /// Errors: also when `dim` is the batch, whose extent a model must not depend on.
@@ -58,7 +58,7 @@ class Squeeze : public Layer<SqueezeOptions> {
 /// Gives back its input.
 class Identity : public Layer<IdentityOptions> {
  public:
-  explicit Identity(IdentityOptions options = {}) : Layer(options) {}
+  explicit Identity(IdentityOptions options = {});
   Tensor forward(const Tensor& x) override { return x; }
   static Shape infer(Options&, std::span<const Shape> inputs) { return inputs[0]; }
 };

@@ -12,8 +12,12 @@ struct Sizes {
   std::array<std::int64_t, N> values{};
 
   Sizes() = default;
-  Sizes(int all) { values.fill(all); }
-  Sizes(std::int64_t all) { values.fill(all); }
+  Sizes(int all) {
+    for (auto& value : values) value = all;
+  }
+  Sizes(std::int64_t all) {
+    for (auto& value : values) value = all;
+  }
   /// Errors: `ErrorKind::config` unless there is one number or N.
   Sizes(std::initializer_list<std::int64_t> list);
 
@@ -27,8 +31,12 @@ struct OptionalSizes {
   std::array<std::optional<std::int64_t>, N> values{};
 
   OptionalSizes() = default;
-  OptionalSizes(int all) { values.fill(all); }
-  OptionalSizes(std::int64_t all) { values.fill(all); }
+  OptionalSizes(int all) {
+    for (auto& value : values) value = all;
+  }
+  OptionalSizes(std::int64_t all) {
+    for (auto& value : values) value = all;
+  }
   OptionalSizes(std::initializer_list<std::optional<std::int64_t>> list);
 
   std::optional<std::int64_t> operator[](int i) const { return values[std::size_t(i)]; }
