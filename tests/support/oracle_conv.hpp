@@ -12,6 +12,17 @@ struct Conv {
   using Extents = std::array<std::int64_t, 3>;
   std::int64_t batch = 1, in_channels = 1, out_channels = 1, groups = 1;
   Extents length{1, 1, 1}, out_length{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, pad{0, 0, 0}, dilation{1, 1, 1};
+  enum Fill { zeros, reflect, replicate, circular } fill = zeros;
+
+  /// The position along dimension `d` that stands for `q`, which may lie outside; -1 for a zero.
+  std::int64_t filled(std::size_t d, std::int64_t q) const {
+    const std::int64_t last = length[d] - 1;
+    if (q >= 0 && q <= last) return q;
+    if (fill == reflect) return q < 0 ? -q : 2 * last - q;
+    if (fill == replicate) return q < 0 ? 0 : last;
+    if (fill == circular) return q < 0 ? q + length[d] : q - length[d];
+    return -1;
+  }
 };
 
 inline std::int64_t product(const Conv::Extents& extents) { return extents[0] * extents[1] * extents[2]; }
@@ -34,8 +45,8 @@ void for_terms(const Conv& p, const Term& term) {
     for_elements(p.kernel, [&](std::int64_t tap, const Conv::Extents& t) {
       std::int64_t from = 0;
       for (std::size_t d = 0; d < 3; ++d) {
-        const std::int64_t q = l[d] * p.stride[d] + t[d] * p.dilation[d] - p.pad[d];
-        if (q < 0 || q >= p.length[d]) return;
+        const std::int64_t q = p.filled(d, l[d] * p.stride[d] + t[d] * p.dilation[d] - p.pad[d]);
+        if (q < 0) return;
         from = from * p.length[d] + q;
       }
       for (std::int64_t n = 0; n < p.batch; ++n)
