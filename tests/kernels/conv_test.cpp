@@ -1,5 +1,7 @@
 #include "kernels/conv.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 
 #include "support/accuracy.hpp"
@@ -225,4 +227,32 @@ TEMPLATE_TEST_CASE("a convolution has the same bits for one, two and three threa
     CHECK(same_on_any_threads([&] { return problem.run(p).dw; }));
     CHECK(same_on_any_threads([&] { return problem.run(p).db; }));
   }
+}
+
+TEST_CASE("mlx 3138, 3248: a signal of more than 2^32 elements is read where it lies") {
+  // Pages that nobody writes take no memory, and few are read.
+  const std::int64_t length = (std::int64_t{1} << 32) + 4099, stride = length / 3 + 1;
+  const std::size_t bytes = size(length) * 2 * sizeof(float);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return;  // the system does not lend what it does not have
+  float* const x = static_cast<float*>(memory);
+  const auto p = params(1, 2, 1, length, 2, stride, 0, 1);
+  REQUIRE(p.out[2] == 3);
+  std::vector<float> expected(3, 0.0f), dw(4, NAN);
+  const std::vector<float> w{1, 10, 100, 1000}, dy{2, 3, 5};
+  std::vector<double> expected_dw(4, 0.0);
+  for (std::int64_t i = 0; i < 3; ++i)
+    for (std::int64_t channel = 0; channel < 2; ++channel)
+      for (std::int64_t t = 0; t < 2; ++t) {
+        const float value = float(1 + i + 3 * t + 7 * channel);
+        x[channel * length + i * stride + t] = value;
+        expected[size(i)] += w[size(channel * 2 + t)] * value;
+        expected_dw[size(channel * 2 + t)] += dy[size(i)] * value;
+      }
+  std::vector<float> y(3, NAN);
+  conv_forward(p, x, w.data(), static_cast<const float*>(nullptr), y.data());
+  conv_backward_weight(p, dy.data(), x, dw.data(), false);
+  CHECK(y == expected);
+  CHECK(relative_error(dw, expected_dw) == 0);
+  munmap(memory, bytes);
 }
