@@ -284,7 +284,7 @@ TEST_CASE("what does not fit is named in every number of dimensions") {
   });
   CHECK(message_of([] {
           nn::Conv2d({.in_channels = 3, .out_channels = 3, .kernel_size = {2, 3, 1}});
-        }) == "sizes: one number for each spatial dimension: expected 1 or 2, got 3");
+        }) == "sizes: one number for all places or one for each: expected 1 or 2, got 3");
   CHECK(message_of([] { nn::Conv3d({.in_channels = 3, .out_channels = 3, .kernel_size = 2, .padding = "all"}); }) ==
         "padding: unknown word: expected numbers, \"same\" or \"valid\", got \"all\"");
 }

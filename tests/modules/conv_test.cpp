@@ -124,8 +124,7 @@ TEST_CASE("conv1d names what does not fit") {
   CHECK_THROWS_WITH(F::conv1d(ones({4, 11}), ones({6, 3})),
                     "conv1d: weight has the wrong number of dimensions: expected 3-D, got 2-D [6, 3]");
   CHECK_THROWS_WITH(F::conv1d(x, ones({6, 4, 0})), "conv1d: kernel_size must be positive: expected >= 1, got 0");
-  CHECK_THROWS_WITH(F::conv1d(x, ones({0, 4, 3})),
-                    "conv1d: weight has no channels: expected >= 1, got 0 in [0, 4, 3]");
+  CHECK_THROWS_WITH(F::conv1d(x, ones({0, 4, 3})), "conv1d: weight has no channels: expected >= 1, got 0 in [0, 4, 3]");
   CHECK_THROWS_WITH(F::conv1d(ones({2, 0, 11}), w), "conv1d: no channels: expected >= 1, got 0 in [2, 0, 11]");
   CHECK_THROWS_WITH(F::conv1d(ones({2, 4, 0}), w), "conv1d: input size must be positive: expected >= 1, got 0");
   CHECK_THROWS_WITH(F::conv1d(x, w, ones({5})), "conv1d: bias does not fit the weight: expected [6], got [5]");
@@ -215,4 +214,52 @@ TEST_CASE("Conv1d has PyTorch's parameter names and prints all its options") {
   nn::Conv1d plain({.in_channels = 2, .out_channels = 3, .kernel_size = 5, .bias = false});
   CHECK(plain.named_parameters().size() == 1);
   CHECK(plain(ones({2, 7})).shape() == Shape{3, 3});
+}
+
+TEST_CASE("conv2d of a plane worked by hand: every dimension has its own kernel, stride, padding and dilation") {
+  const Tensor x = counted(1, {1, 3, 4}).requires_grad_();  // 1 2 3 4 | 5 6 7 8 | 9 10 11 12
+  const Tensor w = tensor({{{{1, 10}, {100, 1000}}}}, DType::float64);
+  const Tensor plain = F::conv2d(x, w);
+  CHECK(plain.shape() == Shape{1, 2, 3});
+  CHECK(plain.to_vector<double>() == Numbers{6521, 7632, 8743, 10965, 12076, 13187});
+  const Tensor y =
+      F::conv2d(x, w, tensor({.5}, DType::float64), {.stride = {2, 1}, .padding = {0, 1}, .dilation = {1, 3}});
+  CHECK(y.shape() == Shape{1, 1, 3});
+  CHECK(y.to_vector<double>() == Numbers{7030.5, 8541.5, 602.5});  // taps at columns -1 and 2, 0 and 3, 1 and 4
+  y.backward(tensor({{{1, 2, 3}}}, DType::float64));
+  CHECK(x.grad().to_vector<double>() == Numbers{2, 3, 10, 20, 200, 300, 1000, 2000, 0, 0, 0, 0});
+}
+
+TEST_CASE("conv3d of a block worked by hand") {
+  const Tensor x = counted(1, {1, 2, 2, 3}).requires_grad_();
+  const Tensor y =
+      F::conv3d(x, tensor({{{{{1, 10}}, {{100, 1000}}}}}, DType::float64), Tensor(), {.padding = {0, 0, 1}});
+  CHECK(y.shape() == Shape{1, 1, 2, 4});
+  CHECK(y.to_vector<double>() == Numbers{7010, 8721, 9832, 903, 10040, 12054, 13165, 1206});
+  y.sum().backward();
+  CHECK(x.grad().to_vector<double>() == Numbers{11, 11, 11, 11, 11, 11, 1100, 1100, 1100, 1100, 1100, 1100});
+}
+
+TEST_CASE("Conv2d and Conv3d start within their bounds, print all their options and infer their input channels") {
+  manual_seed(7);
+  const nn::Conv2d flat({.in_channels = 6, .out_channels = 68, .kernel_size = {4, 3}, .stride = {1, 2}, .groups = 2});
+  CHECK(flat.weight.shape() == Shape{68, 3, 4, 3});
+  const nn::Conv3d deep({.in_channels = 3, .out_channels = 71, .kernel_size = {2, 3, 2}, .bias = false});
+  CHECK(deep.weight.shape() == Shape{71, 3, 2, 3, 2});
+  CHECK(!deep.bias.defined());
+  for (const Tensor& tensor : {flat.weight, flat.bias, deep.weight}) {  // fan_in 36: bound 1 / 6
+    const auto values = tensor.to_vector<double>();
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    CHECK(*low >= -1.0 / 6);
+    CHECK(*low < -0.15);
+    CHECK(*high <= 1.0 / 6);
+    CHECK(*high > 0.15);
+  }
+  CHECK(flat.to_string() ==
+        "Conv2d(in_channels=6, out_channels=68, kernel_size=[4, 3], stride=[1, 2], padding=0, dilation=1, groups=2, "
+        "bias=true, padding_mode=\"zeros\")");
+  nn::Conv3dOptions options{.out_channels = 5, .kernel_size = {1, 3, 2}, .stride = {2, 1, 3}, .padding = {1, 0, 2}};
+  const Shape input{1, 4, 7, 5, 11};
+  CHECK(nn::find_layer_type("Conv3d")->infer(&options, {&input, 1}) == Shape{1, 5, 5, 3, 5});
+  CHECK(options.in_channels == 4);
 }
