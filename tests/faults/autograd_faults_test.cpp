@@ -24,7 +24,7 @@ using Inputs = std::vector<Tensor>;
 /// A layer or a loss as a function of its inputs, made anew for every trial.
 struct Subject {
   std::string name;
-  std::shared_ptr<nn::Module> module;
+  taper::Shared<nn::Module> module;
   Inputs inputs;  ///< leaves
 
   Tensor operator()(const Inputs& x) const { return test::call(*module, x); }
@@ -189,7 +189,7 @@ TEST_CASE("a trial of a change in place notices wrong gradients", "[fault-102]")
   struct Unguarded : nn::Module {
     Tensor forward(const Tensor& x) override { return x * tensor({2.0, x.to_vector<double>()[0]}, DType::float64); }
   };
-  Subject subject{"Unguarded", std::make_shared<Unguarded>(), {tensor({1.5, 2.5}, DType::float64).requires_grad_()}};
+  Subject subject{"Unguarded", Shared<Unguarded>::make(), {tensor({1.5, 2.5}, DType::float64).requires_grad_()}};
   const std::vector<double> others{1.0, 2.0};
   CHECK(trial(subject, kInPlace[1], 1, others) == "wrong gradients, and no error");
 }

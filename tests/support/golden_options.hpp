@@ -5,6 +5,7 @@
 #include <string>
 
 #include "taper/fields.hpp"
+#include "taper/shared.hpp"
 
 /// Configs of stored cases as options structs.
 namespace taper::test {
