@@ -36,6 +36,10 @@ Geometry geometry_of(const char* where, const Shape& input, bool batch_first) {
   return g;
 }
 
+Shape states_shape(const Geometry& g, std::int64_t states, std::int64_t hidden) {
+  return g.batched ? Shape{states, g.batch, hidden} : Shape{states, hidden};
+}
+
 void check_input_size(const char* where, const Shape& input, bool batch_first, std::int64_t expected) {
   if (input.back() == expected) return;
   const char* const before = input.rank() == 2 ? "L, " : batch_first ? "N, L, " : "L, N, ";
@@ -62,10 +66,7 @@ struct Call {
   std::size_t directions() const { return settings.bidirectional ? 2 : 1; }
   std::size_t layers() const { return weights.size() / directions(); }
   bool time_first() const { return !geometry.batched || !settings.batch_first; }
-  Shape states_shape() const {
-    const auto states = std::int64_t(weights.size());
-    return geometry.batched ? Shape{states, geometry.batch, hidden} : Shape{states, hidden};
-  }
+  Shape states() const { return states_shape(geometry, std::int64_t(weights.size()), hidden); }
 };
 
 void check_call(Call& call, const Tensor& input, const LSTMState& state) {
@@ -93,8 +94,8 @@ void check_call(Call& call, const Tensor& input, const LSTMState& state) {
   if (state.h.defined() != state.c.defined() && has_c(call.cell))
     fail(ErrorKind::config, where, ": one state is missing: expected h_0 and c_0 or neither, got ",
          state.h.defined() ? "h_0" : "c_0");
-  check_state(where, "h_0", state.h, call.states_shape(), input.dtype());
-  check_state(where, "c_0", state.c, call.states_shape(), input.dtype());
+  check_state(where, "h_0", state.h, call.states(), input.dtype());
+  check_state(where, "c_0", state.c, call.states(), input.dtype());
 }
 
 /// The state of one layer and direction, [N, H].
@@ -142,7 +143,7 @@ LSTMResult run(Call call, const Tensor& input, const LSTMState& state, bool with
     x = last ? y : functional::dropout(y, call.settings.dropout, call.settings.training);
   }
   LSTMResult result{.output = x, .h_n = {}, .c_n = {}};
-  const Shape shape = call.states_shape();
+  const Shape shape = call.states();
   const auto joined = [&](const std::vector<Tensor>& states) {
     return reshape(stack(states, 0), {shape.begin(), shape.end()});
   };
@@ -196,7 +197,9 @@ LSTMResult run_layer(const Recurrent<O>& layer, const Tensor& x, const LSTMState
 }
 
 template <class O>
-constexpr std::size_t kMaxInputs = std::is_same_v<O, LSTMOptions> ? 3 : 2;
+constexpr bool kHasC = std::is_same_v<O, LSTMOptions>;
+template <class O>
+constexpr std::size_t kMaxInputs = kHasC<O> ? 3 : 2;
 
 /// Refuses initial states that are not all of them.
 template <class O>
@@ -204,6 +207,15 @@ void check_count(std::size_t inputs) {
   if (inputs == 1 || inputs == kMaxInputs<O>) return;
   fail(ErrorKind::config, O::kType, ": takes the input and all initial states or none: expected 1 or ", kMaxInputs<O>,
        " inputs, got ", inputs);
+}
+
+template <class O>
+LSTMState states_among(std::span<const Tensor> inputs) {
+  check_count<O>(inputs.size());
+  LSTMState state;
+  if (inputs.size() > 1) state.h = inputs[1];
+  if (inputs.size() > 2) state.c = inputs[2];
+  return state;
 }
 
 }  // namespace
@@ -232,17 +244,21 @@ Tensor Recurrent<O>::forward(const Tensor& x) {
 
 template <class O>
 Tensor Recurrent<O>::forward_all(std::span<const Tensor> inputs) {
-  check_count<O>(inputs.size());
-  LSTMState state;
-  if (inputs.size() > 1) state.h = inputs[1];
-  if (inputs.size() > 2) state.c = inputs[2];
-  return run_layer(*this, inputs[0], state, false).output;
+  return run_layer(*this, inputs[0], states_among<O>(inputs), false).output;
+}
+
+template <class O>
+std::vector<Tensor> Recurrent<O>::forward_outputs(std::span<const Tensor> inputs) {
+  const LSTMResult all = run_layer(*this, inputs[0], states_among<O>(inputs), true);
+  std::vector<Tensor> results = {all.output, all.h_n};
+  if (kHasC<O>) results.push_back(all.c_n);
+  return results;
 }
 
 template <class O>
 typename Recurrent<O>::Result Recurrent<O>::forward_with_state(const Tensor& x, const State& state) {
   const LSTMResult all = run_layer(*this, x, both(state), true);
-  if constexpr (std::is_same_v<O, LSTMOptions>) {
+  if constexpr (kHasC<O>) {
     return all;
   } else {
     return {all.output, all.h_n};
@@ -260,12 +276,24 @@ Shape Recurrent<O>::infer(O& options, std::span<const Shape> inputs) {
   const std::int64_t width = checked::mul(d, h).value_or(-1);  // a negative extent is refused
   // Refuses layers whose parameters cannot be counted; there are at most 4 gates.
   const Shape parameters{options.num_layers * d * 4, h, width}, first{4, h, g.input_size};
-  const Shape states = g.batched ? Shape{options.num_layers * d, g.batch, h} : Shape{options.num_layers * d, h};
+  const Shape states = states_shape(g, options.num_layers * d, h);
   for (std::size_t i = 1; i < inputs.size(); ++i)
     if (!(inputs[i] == states))
       fail(ErrorKind::shape, where, i == 1 ? ": h_0" : ": c_0", " does not fit: expected ", states, ", got ",
            inputs[i]);
   return input.with(input.rank() - 1, width);
+}
+
+template <class O>
+std::vector<std::string> Recurrent<O>::further_outputs(const O&) {
+  return kHasC<O> ? std::vector<std::string>{"h_n", "c_n"} : std::vector<std::string>{"h_n"};
+}
+
+template <class O>
+std::vector<Outline> Recurrent<O>::infer_further(const O& options, std::span<const Shape> inputs) {
+  const Geometry g = geometry_of(name_of(cell_of(options)), inputs[0], options.batch_first);
+  const Shape states = states_shape(g, options.num_layers * directions(options.bidirectional), options.hidden_size);
+  return std::vector<Outline>(kHasC<O> ? 2 : 1, Outline(states));
 }
 
 template class Recurrent<RNNOptions>;

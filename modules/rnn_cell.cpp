@@ -109,11 +109,17 @@ Tensor RecurrentCell<O>::forward(const Tensor& x) {
 
 template <class O>
 Tensor RecurrentCell<O>::forward_all(std::span<const Tensor> inputs) {
+  return forward_outputs(inputs)[0];
+}
+
+template <class O>
+std::vector<Tensor> RecurrentCell<O>::forward_outputs(std::span<const Tensor> inputs) {
   check_count<O>(inputs.size());
   LSTMState state;
   if (inputs.size() > 1) state.h = inputs[1];
   if (inputs.size() > 2) state.c = inputs[2];
-  return run(cell_of(this->options_), inputs[0], weights, state).h;
+  const LSTMState after = run(cell_of(this->options_), inputs[0], weights, state);
+  return kHasC<O> ? std::vector<Tensor>{after.h, after.c} : std::vector<Tensor>{after.h};
 }
 
 template <class O>
@@ -139,6 +145,16 @@ Shape RecurrentCell<O>::infer(O& options, std::span<const Shape> inputs) {
     if (!(inputs[i] == state))
       fail(ErrorKind::shape, where, i == 1 ? ": h" : ": c", " does not fit: expected ", state, ", got ", inputs[i]);
   return state;
+}
+
+template <class O>
+std::vector<std::string> RecurrentCell<O>::further_outputs(const O&) {
+  return kHasC<O> ? std::vector<std::string>{"c"} : std::vector<std::string>{};
+}
+
+template <class O>
+std::vector<Outline> RecurrentCell<O>::infer_further(const O& options, std::span<const Shape> inputs) {
+  return std::vector<Outline>(kHasC<O> ? 1 : 0, inputs[0].with(inputs[0].rank() - 1, options.hidden_size));
 }
 
 template class RecurrentCell<RNNCellOptions>;

@@ -353,6 +353,25 @@ TEST_CASE("recurrent layers take their initial states as further inputs") {
                     "GRU: takes the input and all initial states or none: expected 1 or 2 inputs, got 3");
 }
 
+TEST_CASE("recurrent layers give their last states as further results") {
+  manual_seed(6);
+  nn::LSTM lstm({.input_size = 2, .hidden_size = 3, .num_layers = 2, .bidirectional = true});
+  CHECK(lstm.further_outputs() == std::vector<std::string>{"h_n", "c_n"});
+  CHECK(nn::GRU({.input_size = 2, .hidden_size = 3}).further_outputs() == std::vector<std::string>{"h_n"});
+  const Tensor x = uniform({5, 7, 2}, -1, 1);
+  const auto expected = lstm.forward_with_state(x);
+  const auto results = lstm.forward_outputs({&x, 1});
+  REQUIRE(results.size() == 3);
+  CHECK(results[0].to_vector<float>() == expected.output.to_vector<float>());
+  CHECK(results[1].to_vector<float>() == expected.h_n.to_vector<float>());
+  CHECK(results[2].to_vector<float>() == expected.c_n.to_vector<float>());
+  nn::LSTMOptions options{.hidden_size = 3, .num_layers = 2};
+  const nn::LayerType& type = *nn::find_layer_type("LSTM");
+  const Shape input{5, 7, 2}, alone{5, 2};
+  CHECK(type.infer_further(&options, {&input, 1}).at(1).shape == Shape{2, 7, 3});
+  CHECK(type.infer_further(&options, {&alone, 1}).at(0).shape == Shape{2, 3});
+}
+
 TEST_CASE("an LSTM learns to remember the sign of the first step") {
   manual_seed(11);
   nn::LSTM lstm({.input_size = 1, .hidden_size = 7});

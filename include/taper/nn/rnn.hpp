@@ -1,6 +1,6 @@
 #pragma once
 
-#include "taper/nn/module.hpp"
+#include "taper/nn/registry.hpp"
 
 // Recurrent layers over whole sequences. Source: PyTorch, RNN, LSTM and GRU.
 //
@@ -126,9 +126,14 @@ class Recurrent : public Layer<O> {
   Tensor forward(const Tensor& x) override;
   /// The input, and the initial states where there are further inputs: h_0 for RNN and GRU, h_0 and c_0 for LSTM.
   Tensor forward_all(std::span<const Tensor> inputs) override;
+  /// As `forward_all`, then h_n and for LSTM c_n.
+  std::vector<Tensor> forward_outputs(std::span<const Tensor> inputs) override;
+  std::vector<std::string> further_outputs() const override { return further_outputs(this->options_); }
   /// The output and the states after the last step, all differentiable.
   Result forward_with_state(const Tensor& x, const State& state = {});
   static Shape infer(O& options, std::span<const Shape> inputs);
+  static std::vector<std::string> further_outputs(const O& options);
+  static std::vector<Outline> infer_further(const O& options, std::span<const Shape> inputs);
 
   std::vector<RecurrentWeights> weights;  ///< layer after layer, the forward direction before the reverse one
 };

@@ -66,9 +66,14 @@ class RecurrentCell : public Layer<O> {
   Tensor forward(const Tensor& x) override;
   /// The input, and the states where there are further inputs: h for RNNCell and GRUCell, h and c for LSTMCell.
   Tensor forward_all(std::span<const Tensor> inputs) override;
+  /// As `forward_all`, then for LSTMCell the new c.
+  std::vector<Tensor> forward_outputs(std::span<const Tensor> inputs) override;
+  std::vector<std::string> further_outputs() const override { return further_outputs(this->options_); }
   /// The new state.
   State forward_with_state(const Tensor& x, const State& state = {});
   static Shape infer(O& options, std::span<const Shape> inputs);
+  static std::vector<std::string> further_outputs(const O& options);
+  static std::vector<Outline> infer_further(const O& options, std::span<const Shape> inputs);
 
   RecurrentWeights weights;
 };
