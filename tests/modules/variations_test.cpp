@@ -137,16 +137,19 @@ std::string permutation_problem(const Subject& subject) {
              : "depends on the place in the batch";
 }
 
-/// In evaluation, a batch in two parts gives the same bits as in one.
+/// In evaluation, a batch in two parts gives what it gives in one.
 std::string splitting_problem(const Subject& subject) {
   if (subject.training || mixes_samples(subject)) return "";
   const auto module = subject.module();
   const auto x = inputs_of(subject, DType::float64, 5);
   const Tensor first = test::call(*module, rows(x, tensor({0, 1}))),
                rest = test::call(*module, rows(x, tensor({2, 3, 4})));
-  return test::same_bits(cat({first, rest}, 0).to_vector<double>(), test::call(*module, x).to_vector<double>())
-             ? ""
-             : "depends on the size of the batch";
+  const Tensor parts = cat({first, rest}, 0), whole = test::call(*module, x);
+  // Products of very few rows have an order of their own, which a layer meets whose rows are the samples alone.
+  if (subject.type.example_inputs[0].rank() == 2 && !module->parameters().empty())
+    return test::golden_difference(parts, whole, {.relative = 1e-14, .floor = 1});
+  return test::same_bits(parts.to_vector<double>(), whole.to_vector<double>()) ? ""
+                                                                               : "depends on the size of the batch";
 }
 
 std::string unbatched_problem(const Subject& subject) {
@@ -289,7 +292,8 @@ std::string problems_of_flawed() {
   return problems_of(nn::layer_type<Flawed<M>>("Multiplies: [*] -> [*].", "{}", {{2, 3, 7}}), linear);
 }
 
-const std::set<std::string> kGivenByTheInput = {"in_channels", "in_features", "num_features"};
+const std::set<std::string> kGivenByTheInput = {"in_channels", "in_features", "num_features", "input_size",
+                                                "embed_dim",   "kdim",        "vdim"};
 
 }  // namespace
 
