@@ -7,6 +7,7 @@ namespace taper::nn {
 
 std::vector<LayerType> linear_layers();
 std::vector<LayerType> conv_layers();
+std::vector<LayerType> conv_transpose_layers();
 std::vector<LayerType> pool_layers();
 std::vector<LayerType> activation_layers();
 std::vector<LayerType> dropout_layers();

@@ -9,6 +9,7 @@
 #include "taper/io.hpp"
 #include "taper/nn/activation.hpp"
 #include "taper/nn/conv.hpp"
+#include "taper/nn/conv_transpose.hpp"
 #include "taper/nn/dropout.hpp"
 #include "taper/nn/graph.hpp"
 #include "taper/nn/join.hpp"

@@ -1,5 +1,6 @@
 #include "base/window.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -153,6 +154,46 @@ void output_size(const char* where, std::span<const Window1d> windows, WindowKin
       fail(ErrorKind::shape, where, ": padded input is smaller than the dilated kernel: expected >= ", dilated,
            ", got ", *padded, in_dimension(d, windows.size() > 1));
     output[d] = unchecked_length(w, input[d], *padded, dilated);
+    too_small |= output[d] < 1;
+  }
+  if (too_small) [[unlikely]]
+    fail_too_small(where, windows, input, output);
+}
+
+void check_output_padding(const char* where, std::span<const Window1d> windows,
+                          std::span<const std::int64_t> output_padding) {
+  const auto as_first = [&](std::int64_t amount) { return amount == output_padding[0]; };
+  const bool named = !std::all_of(output_padding.begin(), output_padding.end(), as_first);
+  for (std::size_t d = 0; d < windows.size(); ++d) {
+    const Window1d& w = windows[d];
+    if (output_padding[d] < 0) [[unlikely]]
+      fail(ErrorKind::config, where, ": output_padding must not be negative: expected >= 0, got ", output_padding[d],
+           in_dimension(d, named));
+    if (output_padding[d] >= std::max(w.stride, w.dilation)) [[unlikely]]
+      fail(ErrorKind::config, where, ": output_padding must be less than stride or dilation: expected < ",
+           std::max(w.stride, w.dilation), ", got ", output_padding[d], in_dimension(d, windows.size() > 1),
+           "; stride ", w.stride, ", dilation ", w.dilation);
+  }
+}
+
+void transposed_output_size(const char* where, std::span<const Window1d> windows,
+                            std::span<const std::int64_t> output_padding, std::span<const std::int64_t> input,
+                            std::span<std::int64_t> output) {
+  check_options(where, windows, WindowKind::convolution);
+  check_output_padding(where, windows, output_padding);
+  check_input(where, input);
+  bool too_small = false;
+  for (std::size_t d = 0; d < windows.size(); ++d) {
+    const Window1d& w = windows[d];
+    const auto travel = checked::mul(input[d] - 1, w.stride);
+    const auto reach = travel ? checked::add(*travel, *dilated_kernel(w)) : std::nullopt;
+    const auto full = reach ? checked::add(*reach, output_padding[d]) : std::nullopt;
+    const auto padding = checked::add(w.padding_left, w.padding_right);
+    if (!full || !padding) [[unlikely]]
+      fail(ErrorKind::shape, where, ": output size overflows 64 bits: expected below 2^63, got input size ", input[d],
+           ", kernel_size ", w.kernel, ", stride ", w.stride, ", padding ", w.padding_left, ", dilation ", w.dilation,
+           in_dimension(d, windows.size() > 1));
+    output[d] = *full - *padding;
     too_small |= output[d] < 1;
   }
   if (too_small) [[unlikely]]

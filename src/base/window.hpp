@@ -52,6 +52,23 @@ void pad_same(const char* where, std::span<Window1d> windows);
 void output_size(const char* where, std::span<const Window1d> windows, WindowKind kind,
                  std::span<const std::int64_t> input, std::span<std::int64_t> output);
 
+/// Refuses what a transposed convolution may not append to its output: expected at least 0 and less than the stride or
+/// the dilation, whichever is larger. One number for each dimension. The windows must have passed `check_options`.
+/// Errors: `ErrorKind::config`.
+void check_output_padding(const char* where, std::span<const Window1d> windows,
+                          std::span<const std::int64_t> output_padding);
+
+/// Writes the output size of a transposed convolution over `input` to `output`, whose windows take the output back to
+/// the input; checks the options too.
+///
+///   out = (input - 1) * stride - padding + dilation * (kernel - 1) + output_padding + 1
+///
+/// (PyTorch, `ConvTranspose1d`.) Errors: `ErrorKind::shape` for an empty input, a size beyond 63 bits and an output
+/// size below 1.
+void transposed_output_size(const char* where, std::span<const Window1d> windows,
+                            std::span<const std::int64_t> output_padding, std::span<const std::int64_t> input,
+                            std::span<std::int64_t> output);
+
 /// Refuses negative extents of an adaptive pool's output; 0 is an empty result. Errors: `ErrorKind::config`.
 void check_adaptive(const char* where, std::span<const std::int64_t> output);
 

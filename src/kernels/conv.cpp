@@ -287,7 +287,7 @@ void fill(std::int64_t n, T value, T* y) {
 }  // namespace
 
 template <class T>
-void conv_forward(const ConvParams& params, const T* x, const T* w, const T* b, T* y) {
+void conv_forward(const ConvParams& params, const T* x, const T* w, const T* b, T* y, bool add) {
   const ConvParams p = merged(params);
   const std::int64_t in = inputs(p), out = outputs(p);
   if (p.batch <= 0 || p.out_channels <= 0 || out <= 0) return;
@@ -307,7 +307,11 @@ void conv_forward(const ConvParams& params, const T* x, const T* w, const T* b, 
       sum_block<T>(rows, columns, depth, operands, s.result, kBlockColumns, false);
     else
       fill(rows * kBlockColumns, T(0), s.result);
-    scatter<T>(s.result, rows, j, columns, out, b != nullptr ? b + o : nullptr, y + o * out, p.out_channels * out);
+    T* to = y + o * out;
+    if (add)
+      scatter_add(s.result, rows, j, columns, out, to, p.out_channels * out);
+    else
+      scatter<T>(s.result, rows, j, columns, out, b != nullptr ? b + o : nullptr, to, p.out_channels * out);
   });
 }
 
@@ -408,8 +412,8 @@ void conv_backward_bias(const ConvParams& p, const T* dy, T* db, bool add) {
   });
 }
 
-template void conv_forward(const ConvParams&, const float*, const float*, const float*, float*);
-template void conv_forward(const ConvParams&, const double*, const double*, const double*, double*);
+template void conv_forward(const ConvParams&, const float*, const float*, const float*, float*, bool);
+template void conv_forward(const ConvParams&, const double*, const double*, const double*, double*, bool);
 template void conv_backward_input(const ConvParams&, const float*, const float*, float*, bool);
 template void conv_backward_input(const ConvParams&, const double*, const double*, double*, bool);
 template void conv_backward_weight(const ConvParams&, const float*, const float*, float*, bool);

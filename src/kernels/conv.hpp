@@ -20,9 +20,9 @@ struct ConvParams {
   std::int64_t dilation[3] = {1, 1, 1};
 };
 
-/// y = x * w + b. `b` is [out_channels] or null.
+/// y = x * w + b: overwrites y, or adds to it with `add`. `b` is [out_channels] or null; null with `add`.
 template <class T>
-void conv_forward(const ConvParams& p, const T* x, const T* w, const T* b, T* y);
+void conv_forward(const ConvParams& p, const T* x, const T* w, const T* b, T* y, bool add = false);
 
 /// Gradient to the input, shaped as x: overwrites dx, or adds to it with `add`.
 template <class T>

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 #include "taper/error.hpp"
 
 using namespace taper;
@@ -314,4 +315,53 @@ TEST_CASE("adaptive output sizes may be zero but not negative") {
   const std::array<std::int64_t, 2> empty{5, 0};
   CHECK_THROWS_WITH(check_adaptive_input("adaptive_avg_pool2d", empty),
                     "adaptive_avg_pool2d: input size must be positive: expected >= 1, got 0 in dimension 1");
+}
+
+TEST_CASE("a transposed convolution's output has the convolution's input size, up to what the stride leaves open") {
+  int checked = 0;
+  for (std::int64_t k = 1; k <= 5; ++k)
+    for (std::int64_t s = 1; s <= 4; ++s)
+      for (std::int64_t p = 0; p <= 4; ++p)
+        for (std::int64_t d = 1; d <= 3; ++d)
+          for (std::int64_t input = 1; input <= 13; ++input) {
+            const Window1d window{k, s, p, p, d, false};
+            if (input + 2 * p < d * (k - 1) + 1) continue;
+            const std::int64_t output = length(window, input, WindowKind::convolution);
+            // What the windows of the convolution do not reach at the end is the output padding.
+            const std::int64_t rest = (input + 2 * p - d * (k - 1) - 1) % s;
+            std::int64_t back = 0;
+            transposed_output_size("t", {&window, 1}, {&rest, 1}, {&output, 1}, {&back, 1});
+            CHECK(back == input);
+            ++checked;
+          }
+  CHECK(checked > 2000);
+}
+
+TEST_CASE("sizes of transposed convolutions name what does not fit") {
+  const auto error = [](std::vector<Window1d> windows, std::vector<std::int64_t> added, std::vector<std::int64_t> in) {
+    return test::message_of([&] {
+      std::vector<std::int64_t> out(in.size());
+      transposed_output_size("t", windows, added, in, out);
+    });
+  };
+  CHECK(error({{3, 2}, {2, 0}}, {0, 0}, {5, 7}) == "t: stride must be positive: expected >= 1, got 0 in dimension 1");
+  CHECK(error({{3, 2}, {2, 1}}, {0, -1}, {5, 7}) ==
+        "t: output_padding must not be negative: expected >= 0, got -1 in dimension 1");
+  CHECK(error({{3, 2}, {2, 1}}, {1, 1}, {5, 7}) ==
+        "t: output_padding must be less than stride or dilation: expected < 1, got 1 in dimension 1; stride 1, "
+        "dilation 1");
+  CHECK(error({{3, 2}, {2, 1}}, {1, 0}, {5, 0}) ==
+        "t: input size must be positive: expected >= 1, got 0 in dimension 1");
+  CHECK(error({{3, 1, 4, 4}}, {0}, {6}) ==
+        "t: output size is too small: expected >= 1, got 0; input size 6, kernel_size 3, stride 1, padding 4, "
+        "dilation 1");
+  CHECK(error({{1, kTop}}, {kTop - 1}, {2}) ==
+        "t: output size overflows 64 bits: expected below 2^63, got input size 2, kernel_size 1, stride "
+        "9223372036854775807, padding 0, dilation 1");
+  CHECK(error({{2, 1, kTop, kTop}}, {0}, {2}) ==
+        "t: output size overflows 64 bits: expected below 2^63, got input size 2, kernel_size 2, stride 1, padding "
+        "9223372036854775807, dilation 1");
+  CHECK(error({{1, kTop}}, {0}, {2}) ==
+        "t: output size overflows 64 bits: expected below 2^63, got input size 2, "
+        "kernel_size 1, stride 9223372036854775807, padding 0, dilation 1");
 }
