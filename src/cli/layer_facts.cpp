@@ -64,6 +64,8 @@ bool is_adaptive(const OptionCollector& options) { return options.values.count("
 bool is_convolution(const OptionCollector& options) {
   return is_windowed(options) && options.values.count("out_channels") > 0;
 }
+bool is_transposed(const OptionCollector& options) { return options.values.count("output_padding") > 0; }
+bool is_padding(const OptionCollector& options) { return options.values.count("padding") > 0 && !is_windowed(options); }
 bool is_linear(const OptionCollector& options) { return options.values.count("out_features") > 0; }
 
 /// One side's padding of each dimension; an average pool may give the two as a pair.
@@ -96,16 +98,34 @@ std::vector<Window1d> windows_of(const OptionCollector& options, std::size_t ran
   return windows;
 }
 
-/// The windows of every output along one dimension, or nothing for layers without.
+/// How far a padding layer moves the input's first element, one number for each spatial dimension.
+std::vector<std::int64_t> left_sides(const OptionCollector& options, const Shape& input, const Shape& output) {
+  const std::size_t rank = std::size_t(std::max(0, input.rank() - 2));
+  std::vector<std::int64_t> left(rank, 0);
+  const Value& padding = options.values.at("padding");
+  // Pairs, the last dimension first; a layer may pad fewer dimensions than there are.
+  const auto* list = padding.get<Value::List>();
+  for (std::size_t d = 0; d < rank; ++d) {
+    if (!list && input[int(d) + 2] == output[int(d) + 2]) continue;
+    const std::size_t pair = 2 * (rank - 1 - d);
+    const Value* value = list ? (pair < list->size() ? &(*list)[pair] : nullptr) : &padding;
+    if (value) left[d] = *value->get<std::int64_t>();
+  }
+  return left;
+}
+
+/// What every output reads along one dimension, or nothing for layers without windows.
 class WindowsAlong {
  public:
   WindowsAlong(const OptionCollector& options, const Shape& input, const Shape& output)
       : rank_(std::size_t(std::max(0, input.rank() - 2))),
         adaptive_(is_adaptive(options)),
+        transposed_(is_transposed(options)),
         input_(input),
         output_(output) {
     if (!adaptive_ && is_windowed(options)) windows_ = windows_of(options, rank_);
-    known_ = (adaptive_ || is_windowed(options)) && input.rank() == output.rank();
+    known_ = (adaptive_ || is_windowed(options) || is_padding(options)) && input.rank() == output.rank();
+    if (known_ && is_padding(options)) left_ = left_sides(options, input, output);
     for (std::size_t d = 0; d < rank_; ++d) known_ = known_ && length(d) <= kLongest && outputs(d) <= kLongest;
   }
 
@@ -114,14 +134,24 @@ class WindowsAlong {
   std::int64_t length(std::size_t d) const { return input_[int(d) + 2]; }
   std::int64_t outputs(std::size_t d) const { return output_[int(d) + 2]; }
   WindowBounds at(std::size_t d, std::int64_t i) const {
-    return adaptive_ ? adaptive_bounds(length(d), outputs(d), i) : window_bounds(windows_[d], length(d), i);
+    if (!left_.empty()) {
+      // What lies in the padding counts for the edge beside it, so that it makes no field wider.
+      const std::int64_t j = std::clamp<std::int64_t>(i - left_[d], 0, length(d) - 1);
+      return {j, j + 1, j, j + 1};
+    }
+    if (!transposed_)
+      return adaptive_ ? adaptive_bounds(length(d), outputs(d), i) : window_bounds(windows_[d], length(d), i);
+    // The windows lie on the output, one for each input position.
+    const IndexRange over = windows_over(windows_[d], length(d), i);
+    return {over.first, over.last, over.first, over.last};
   }
 
  private:
   std::size_t rank_;
-  bool adaptive_, known_ = false;
+  bool adaptive_, transposed_, known_ = false;
   Shape input_, output_;
   std::vector<Window1d> windows_;
+  std::vector<std::int64_t> left_;
 };
 
 std::optional<std::int64_t> times(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
@@ -131,15 +161,20 @@ std::optional<std::int64_t> plus(std::optional<std::int64_t> a, std::optional<st
   return a && b ? checked::add(*a, *b) : std::nullopt;
 }
 
-/// How many products one output of a convolution or a linear layer sums; 0 for other layers.
-std::optional<std::int64_t> products(const OptionCollector& options, int rank) {
-  if (is_linear(options)) return integer(options, "in_features", 0);
-  if (!is_convolution(options)) return 0;
-  std::optional<std::int64_t> n = integer(options, "in_channels", 0) / integer(options, "groups", 1);
+/// The size of a convolution's kernel.
+std::optional<std::int64_t> taps(const OptionCollector& options, int rank) {
+  std::optional<std::int64_t> n = 1;
   const std::size_t spatial = std::size_t(std::max(0, rank - 2));
   for (const std::int64_t k : sizes(options, "kernel_size", spatial, std::vector<std::int64_t>(spatial, 1)))
     n = times(n, k);
   return n;
+}
+
+/// How many weights belong to one output of a linear layer or one output channel of a convolution; 0 for other layers.
+std::optional<std::int64_t> weights_of_output(const OptionCollector& options, int rank) {
+  if (is_linear(options)) return integer(options, "in_features", 0);
+  if (!is_convolution(options)) return 0;
+  return times(integer(options, "in_channels", 0) / integer(options, "groups", 1), taps(options, rank));
 }
 
 }  // namespace
@@ -165,13 +200,15 @@ std::optional<std::int64_t> parameter_count(const config::LayerSpec& layer) {
   const OptionCollector options = options_of(layer);
   if (!is_linear(options) && !is_convolution(options)) return layer.type->make(layer.options.get())->parameter_count();
   const std::int64_t outputs = integer(options, is_linear(options) ? "out_features" : "out_channels", 0);
-  return plus(times(outputs, products(options, layer.output.rank())), boolean(options, "bias") ? outputs : 0);
+  return plus(times(outputs, weights_of_output(options, layer.output.rank())), boolean(options, "bias") ? outputs : 0);
 }
 
-std::optional<std::int64_t> multiply_adds(const config::LayerSpec& layer) {
-  std::optional<std::int64_t> sum = 0;
-  for (const config::LayerSpec& inner : layer.layers) sum = plus(sum, multiply_adds(inner));
-  return layer.type ? times(layer.output.numel(), products(options_of(layer), layer.output.rank())) : sum;
+std::optional<std::int64_t> multiply_adds(const config::LayerSpec& layer, const Shape& input) {
+  const OptionCollector options = options_of(layer);
+  if (!is_transposed(options)) return times(layer.output.numel(), weights_of_output(options, layer.output.rank()));
+  // Every input element is multiplied by the kernels to all output channels of its group.
+  const std::int64_t reached = integer(options, "out_channels", 0) / integer(options, "groups", 1);
+  return times(input.numel(), times(reached, taps(options, input.rank())));
 }
 
 ReceptiveField::ReceptiveField(const Shape& input) {
@@ -217,9 +254,13 @@ ReceptiveField::ReceptiveField(const config::LayerSpec& layer, std::span<const R
     widths_[d] = 0;
     for (std::int64_t i = 0; i < windows.outputs(d); ++i) {
       const WindowBounds bounds = windows.at(d, i);
+      const auto& axis = axes_[d];
+      const auto length = std::int64_t(axis.size());
       IndexRange range{0, 0};
       if (bounds.first < bounds.last)
-        range = {axes_[d][std::size_t(bounds.first)].first, axes_[d][std::size_t(bounds.last - 1)].last};
+        range = {axis[std::size_t(bounds.first)].first, axis[std::size_t(bounds.last - 1)].last};
+      else  // nothing, but at its place among the others
+        range.first = range.last = bounds.first < length ? axis[std::size_t(bounds.first)].first : axis.back().last;
       seen.push_back(range);
       widths_[d] = std::max(widths_[d], range.last - range.first);
     }
@@ -236,8 +277,9 @@ std::string ReceptiveField::to_string() const {
 
 std::string coverage(const config::LayerSpec& layer, const Shape& input) {
   if (!layer.type) return "";
-  const WindowsAlong windows(options_of(layer), input, layer.output);
-  if (!windows.known()) return "";
+  const OptionCollector options = options_of(layer);
+  const WindowsAlong windows(options, input, layer.output);
+  if (!windows.known() || is_padding(options)) return "";
   std::string text;
   for (std::size_t d = 0; d < windows.rank(); ++d) {
     std::int64_t seen = 0, end = 0;

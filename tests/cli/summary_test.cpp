@@ -38,6 +38,32 @@ activations  282 a sample (1.1 KiB as float32)
 )");
 }
 
+TEST_CASE("summary follows places through padding and transposed convolutions") {
+  const TempFolder folder;
+  folder.write("m.json", R"({"input": {"shape": [3, 5, 7]}, "layers": [
+  {"type": "ConvTranspose2d", "out_channels": 4, "kernel_size": [2, 5], "stride": [3, 2], "groups": 1},
+  {"type": "ReflectionPad2d", "padding": [1, 2, 3, 0]},
+  {"type": "Conv2d", "out_channels": 2, "kernel_size": 3},
+  {"type": "ZeroPad1d", "padding": [-1, 4]},
+  {"type": "AvgPool2d", "kernel_size": [1, 2]}]})");
+  const Outcome outcome = run_taper(folder.path(), {"summary", "m.json"});
+  CHECK(outcome.err == "");
+  const auto line = [&](const std::string& name) {
+    const std::size_t from = outcome.out.find("\n" + name + " ") + 1;
+    std::string text = outcome.out.substr(from, outcome.out.find('\n', from) - from);
+    for (std::size_t two; (two = text.find("  ")) != std::string::npos;) text.erase(two, 1);
+    return text;
+  };
+  CHECK(line("0") ==
+        "0 ConvTranspose2d(in_channels=3, out_channels=4, kernel_size=[2, 5], stride=[3, 2]) [4, 14, 17] 124 4,200 "
+        "1 x 3 5 of 5 x 7 of 7");
+  CHECK(line("1") == "1 ReflectionPad2d(padding=[1, 2, 3, 0]) [4, 17, 20] - - 1 x 3");
+  CHECK(line("2") ==
+        "2 Conv2d(in_channels=4, out_channels=2, kernel_size=3) [2, 15, 18] 74 19,440 2 x 4 17 of 17 x 20 of 20");
+  CHECK(line("3") == "3 ZeroPad1d(padding=[-1, 4]) [2, 15, 21] - - 2 x 4");
+  CHECK(line("4") == "4 AvgPool2d(kernel_size=[1, 2]) [2, 15, 10] - - 2 x 4 15 of 15 x 20 of 21, tail 1");
+}
+
 TEST_CASE("summary stops at the layer that does not fit, and takes changes") {
   const TempFolder folder;
   folder.write("late.json",
