@@ -4,7 +4,6 @@
 #include "catalogue.hpp"
 #include "kernels/avg_pool.hpp"
 #include "pool_geometry.hpp"
-#include "spatial.hpp"
 #include "taper/autograd.hpp"
 
 namespace taper::nn {
@@ -60,12 +59,6 @@ constexpr Op kAdaptive[] = {adaptive_op("adaptive_avg_pool1d"), adaptive_op("ada
 
 // --- geometry of each kind, for any number of spatial dimensions ----------------------------------------------------
 
-/// The sliding pools; the others are adaptive.
-template <class O>
-concept Sliding = requires(O o) {
-  o.kernel_size;
-};
-
 template <class O>
 constexpr const Op& op_of() {
   return Sliding<O> ? kAvg[O::kDims - 1] : kAdaptive[O::kDims - 1];
@@ -97,76 +90,25 @@ std::array<Window1d, O::kDims> windows_of(const O& options) {
   return windows;
 }
 
-/// Refuses negative output extents; an open one is not known yet.
 template <class O>
 void check(const O& options) {
-  if constexpr (Sliding<O>) {
+  if constexpr (Sliding<O>)
     windows_of(options);
-  } else {
-    std::array<std::int64_t, O::kDims> known{};
-    for (int d = 0; d < O::kDims; ++d) known[std::size_t(d)] = std::optional(options.output_size[d]).value_or(0);
-    check_adaptive(op_of<O>().name, known);
-  }
+  else
+    check_output_size(op_of<O>().name, options);
 }
-
-/// What a kernel needs to know, and the shape it fills.
-template <class Params>
-struct Geometry {
-  Params params;
-  Shape output;
-};
 
 template <Sliding O>
 Geometry<AvgPoolParams> geometry_of(const O& options, const Shape& input) {
-  constexpr int N = O::kDims;
-  const char* where = op_of<O>().name;
-  const auto windows = windows_of(options);
-  check_spatial_input(where, input, N);
-  Geometry<AvgPoolParams> geometry;
-  AvgPoolParams& p = geometry.params;
-  const std::span<const std::int64_t> in(input.end() - N, std::size_t(N));
-  const std::span<std::int64_t> out(p.out + 3 - N, std::size_t(N));
-  output_size(where, windows, WindowKind::average_pool, in, out);
-  for (int d = 0; d < N; ++d) {
-    const Window1d& window = windows[std::size_t(d)];
-    const int at = 3 - N + d;
-    p.in[at] = in[std::size_t(d)];
-    p.kernel[at] = window.kernel;
-    p.stride[at] = window.stride;
-    p.padding_left[at] = window.padding_left;
-    p.padding_right[at] = window.padding_right;
-    p.dilation[at] = window.dilation;
-  }
-  p.planes = planes(input, N);
-  p.count_include_pad = options.count_include_pad;
-  p.divisor_override = divisor_of(options).value_or(0);
-  geometry.output = input.slice(0, input.rank() - N).concat(Shape(out));
+  auto geometry =
+      sliding_geometry<AvgPoolParams>(op_of<O>().name, windows_of(options), WindowKind::average_pool, input);
+  geometry.params.count_include_pad = options.count_include_pad;
+  geometry.params.divisor_override = divisor_of(options).value_or(0);
   return geometry;
 }
-
-/// The output extents of an adaptive pool; an open one is the input's.
-template <class O>
-std::array<std::int64_t, O::kDims> extents_of(const O& options, std::span<const std::int64_t> input) {
-  std::array<std::int64_t, O::kDims> out;
-  for (std::size_t d = 0; d < out.size(); ++d) out[d] = std::optional(options.output_size[int(d)]).value_or(input[d]);
-  return out;
-}
-
 template <class O>
 Geometry<AdaptiveAvgPoolParams> geometry_of(const O& options, const Shape& input) {
-  constexpr int N = O::kDims;
-  const char* where = op_of<O>().name;
-  check_spatial_input(where, input, N);
-  const std::span<const std::int64_t> in(input.end() - N, std::size_t(N));
-  const auto out = extents_of(options, in);
-  check_adaptive(where, out);
-  check_adaptive_input(where, in);
-  Geometry<AdaptiveAvgPoolParams> geometry;
-  std::copy(in.begin(), in.end(), geometry.params.in + 3 - N);
-  std::copy(out.begin(), out.end(), geometry.params.out + 3 - N);
-  geometry.params.planes = planes(input, N);
-  geometry.output = input.slice(0, input.rank() - N).concat(Shape(out));
-  return geometry;
+  return adaptive_geometry<AdaptiveAvgPoolParams>(op_of<O>().name, options, input);
 }
 
 template <class O>

@@ -15,6 +15,8 @@
 #include "taper/nn/join.hpp"
 #include "taper/nn/linear.hpp"
 #include "taper/nn/loss.hpp"
+#include "taper/nn/max_pool.hpp"
+#include "taper/nn/max_unpool.hpp"
 #include "taper/nn/module.hpp"
 #include "taper/nn/pad.hpp"
 #include "taper/nn/pool.hpp"

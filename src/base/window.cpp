@@ -86,6 +86,18 @@ void check_input(const char* where, std::span<const std::int64_t> input) {
            in_dimension(d, input.size() > 1));
 }
 
+/// Refuses a pool whose first window holds no position of the input. The others do, given the padding's limit and an
+/// output size: only a dilation beyond the input steps over it, and then no other window starts in front of it.
+void check_first_window(const char* where, std::span<const Window1d> windows, std::span<const std::int64_t> input) {
+  for (std::size_t d = 0; d < windows.size(); ++d) {
+    const Taps taps = window_taps(windows[d], input[d], 0);
+    if (taps.first >= input[d]) [[unlikely]]
+      fail(ErrorKind::shape, where, ": first window holds padding alone: expected a position below input size ",
+           input[d], ", got ", taps.first, "; padding ", windows[d].padding_left, ", dilation ", windows[d].dilation,
+           in_dimension(d, windows.size() > 1));
+  }
+}
+
 /// Whether the stride itself was given badly; one that was left out repeats the kernel, which is then at fault.
 bool has_bad_stride(const Window1d& w) { return w.stride < 1 && w.stride != w.kernel; }
 
@@ -158,6 +170,7 @@ void output_size(const char* where, std::span<const Window1d> windows, WindowKin
   }
   if (too_small) [[unlikely]]
     fail_too_small(where, windows, input, output);
+  if (kind == WindowKind::pool) check_first_window(where, windows, input);
 }
 
 void check_output_padding(const char* where, std::span<const Window1d> windows,

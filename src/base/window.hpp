@@ -47,8 +47,8 @@ void pad_same(const char* where, std::span<Window1d> windows);
 ///
 /// rounded on true quotients; with `ceil_mode` a last window that would start beyond the input and its left
 /// padding is dropped. (PyTorch, `pooling_output_shape` and `Conv1d`.)
-/// Errors: `ErrorKind::shape` for an empty input, a size beyond 63 bits, an output size below 1, and for a
-/// convolution a padded input smaller than the dilated kernel.
+/// Errors: `ErrorKind::shape` for an empty input, a size beyond 63 bits, an output size below 1, for a convolution a
+/// padded input smaller than the dilated kernel, and for a pool a dilated window whose positions all lie in padding.
 void output_size(const char* where, std::span<const Window1d> windows, WindowKind kind,
                  std::span<const std::int64_t> input, std::span<std::int64_t> output);
 
@@ -116,6 +116,23 @@ inline std::int64_t counted_taps(const Window1d& w, std::int64_t length, std::in
   const IndexRange taps =
       taps_between(w, start, count_include_pad ? start : 0, count_include_pad ? length + w.padding_right : length);
   return taps.last - taps.first;
+}
+
+/// The positions of the input that a window holds: `first`, `first + step`, ... below `last`.
+struct Taps {
+  std::int64_t first, last, step;
+};
+
+/// The positions that the window of output `i` holds; a start in front of the input moves into it by steps of the
+/// dilation. A step longer than the input is as long as the input.
+inline Taps window_taps(const Window1d& w, std::int64_t length, std::int64_t i) noexcept {
+  const WindowBounds b = window_bounds(w, length, i);
+  std::int64_t first = b.first;
+  if (b.start < 0 && w.dilation > 1) {
+    const std::int64_t rest = b.start % w.dilation;
+    first = rest < 0 ? rest + w.dilation : 0;
+  }
+  return {first, b.last, std::min(w.dilation, length)};
 }
 
 /// The outputs whose window spans input position `i`, of an output of `outputs` windows.

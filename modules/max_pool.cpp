@@ -1,0 +1,285 @@
+#include "taper/nn/max_pool.hpp"
+
+#include "catalogue.hpp"
+#include "kernels/max_pool.hpp"
+#include "pool_geometry.hpp"
+#include "taper/autograd.hpp"
+#include "taper/creation.hpp"
+
+namespace taper::nn {
+
+using autograd::apply;
+using autograd::BackwardArgs;
+using autograd::ForwardArgs;
+using autograd::GradientSlot;
+using autograd::Op;
+using kernels::AdaptiveMaxPoolParams;
+using kernels::MaxPoolParams;
+
+// --- records --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The indices are aux 0, which is there when somebody reads them: the caller or the backward.
+template <class T>
+std::int64_t* index_of(const ForwardArgs& args) {
+  return args.aux.empty() ? nullptr : args.aux[0].as<std::int64_t>();
+}
+template <class T>
+void max_forward(const ForwardArgs& args) {
+  kernels::max_pool(args.attributes_as<MaxPoolParams>(), args.inputs[0].as<T>(), args.output.as<T>(),
+                    index_of<T>(args));
+}
+template <class T>
+void max_backward(const BackwardArgs& args) {
+  const GradientSlot& dx = args.input_gradients[0];
+  kernels::max_pool_backward(args.attributes_as<MaxPoolParams>(), args.output_gradient.as<T>(),
+                             args.aux[0].as<std::int64_t>(), dx.as<T>(), dx.add);
+}
+template <class T>
+void adaptive_forward(const ForwardArgs& args) {
+  kernels::adaptive_max_pool(args.attributes_as<AdaptiveMaxPoolParams>(), args.inputs[0].as<T>(), args.output.as<T>(),
+                             index_of<T>(args));
+}
+template <class T>
+void adaptive_backward(const BackwardArgs& args) {
+  const GradientSlot& dx = args.input_gradients[0];
+  kernels::adaptive_max_pool_backward(args.attributes_as<AdaptiveMaxPoolParams>(), args.output_gradient.as<T>(),
+                                      args.aux[0].as<std::int64_t>(), dx.as<T>(), dx.add);
+}
+
+constexpr const char* kDerivative = "dx_j = sum of dy_i over the windows i whose largest element is j";
+constexpr Op max_op(const char* name) {
+  return {.name = name,
+          .derivative = kDerivative,
+          .forward = {max_forward<float>, max_forward<double>, nullptr},
+          .backward = {max_backward<float>, max_backward<double>, nullptr}};
+}
+constexpr Op adaptive_op(const char* name) {
+  return {.name = name,
+          .derivative = kDerivative,
+          .forward = {adaptive_forward<float>, adaptive_forward<double>, nullptr},
+          .backward = {adaptive_backward<float>, adaptive_backward<double>, nullptr}};
+}
+
+constexpr Op kMax[] = {max_op("max_pool1d"), max_op("max_pool2d"), max_op("max_pool3d")};
+constexpr Op kAdaptive[] = {adaptive_op("adaptive_max_pool1d"), adaptive_op("adaptive_max_pool2d"),
+                            adaptive_op("adaptive_max_pool3d")};
+
+template <class O>
+constexpr const Op& op_of() {
+  return Sliding<O> ? kMax[O::kDims - 1] : kAdaptive[O::kDims - 1];
+}
+
+// --- geometry of each kind, for any number of spatial dimensions ----------------------------------------------------
+
+/// The checked windows of a pool. A stride left out is the kernel size.
+template <Sliding O>
+std::array<Window1d, O::kDims> windows_of(const O& options) {
+  std::array<Window1d, O::kDims> windows;
+  for (int d = 0; d < O::kDims; ++d)
+    windows[std::size_t(d)] = {.kernel = options.kernel_size[d],
+                               .stride = options.stride.value_or(options.kernel_size)[d],
+                               .padding_left = options.padding[d],
+                               .padding_right = options.padding[d],
+                               .dilation = options.dilation[d],
+                               .ceil_mode = options.ceil_mode};
+  check_options(op_of<O>().name, windows, WindowKind::pool);
+  return windows;
+}
+
+template <class O>
+void check(const O& options) {
+  if constexpr (Sliding<O>)
+    windows_of(options);
+  else
+    check_output_size(op_of<O>().name, options);
+}
+
+template <class O>
+auto geometry_of(const O& options, const Shape& input) {
+  const char* where = op_of<O>().name;
+  if constexpr (Sliding<O>)
+    return sliding_geometry<MaxPoolParams>(where, windows_of(options), WindowKind::pool, input);
+  else
+    return adaptive_geometry<AdaptiveMaxPoolParams>(where, options, input);
+}
+
+/// The checked geometry of a call.
+template <class O>
+auto call_geometry(const Tensor& input, const O& options) {
+  check_floating(op_of<O>().name, input.dtype());
+  return geometry_of(options, input.shape());
+}
+
+template <class O>
+MaxPooled pool_with_indices(const Tensor& input, const O& options) {
+  const auto geometry = call_geometry(input, options);
+  const Tensor indices = empty(geometry.output, DType::int64);
+  return {apply(op_of<O>(), {input}, geometry.output, input.dtype(), geometry.params, {indices}), indices};
+}
+
+template <class O>
+Tensor pool(const Tensor& input, const O& options) {
+  if (autograd::is_grad_enabled() && input.requires_grad()) return pool_with_indices(input, options).values;
+  const auto geometry = call_geometry(input, options);
+  return apply(op_of<O>(), {input}, geometry.output, input.dtype(), geometry.params);
+}
+
+}  // namespace
+
+// --- functions ------------------------------------------------------------------------------------------------------
+
+namespace functional {
+
+Tensor max_pool1d(const Tensor& input, const MaxPool1dOptions& options) { return pool(input, options); }
+Tensor max_pool2d(const Tensor& input, const MaxPool2dOptions& options) { return pool(input, options); }
+Tensor max_pool3d(const Tensor& input, const MaxPool3dOptions& options) { return pool(input, options); }
+MaxPooled max_pool1d_with_indices(const Tensor& input, const MaxPool1dOptions& options) {
+  return pool_with_indices(input, options);
+}
+MaxPooled max_pool2d_with_indices(const Tensor& input, const MaxPool2dOptions& options) {
+  return pool_with_indices(input, options);
+}
+MaxPooled max_pool3d_with_indices(const Tensor& input, const MaxPool3dOptions& options) {
+  return pool_with_indices(input, options);
+}
+
+Tensor adaptive_max_pool1d(const Tensor& input, const AdaptiveMaxPool1dOptions& options) {
+  return pool(input, options);
+}
+Tensor adaptive_max_pool2d(const Tensor& input, const AdaptiveMaxPool2dOptions& options) {
+  return pool(input, options);
+}
+Tensor adaptive_max_pool3d(const Tensor& input, const AdaptiveMaxPool3dOptions& options) {
+  return pool(input, options);
+}
+MaxPooled adaptive_max_pool1d_with_indices(const Tensor& input, const AdaptiveMaxPool1dOptions& options) {
+  return pool_with_indices(input, options);
+}
+MaxPooled adaptive_max_pool2d_with_indices(const Tensor& input, const AdaptiveMaxPool2dOptions& options) {
+  return pool_with_indices(input, options);
+}
+MaxPooled adaptive_max_pool3d_with_indices(const Tensor& input, const AdaptiveMaxPool3dOptions& options) {
+  return pool_with_indices(input, options);
+}
+
+}  // namespace functional
+
+// --- layers ---------------------------------------------------------------------------------------------------------
+
+template <class O>
+MaxPoolLayer<O>::MaxPoolLayer(O options) : Layer<O>(options) {
+  check(options);
+}
+
+template <class O>
+Tensor MaxPoolLayer<O>::forward(const Tensor& x) {
+  return pool(x, this->options_);
+}
+
+template <class O>
+MaxPooled MaxPoolLayer<O>::forward_with_indices(const Tensor& x) {
+  return pool_with_indices(x, this->options_);
+}
+
+template <class O>
+std::vector<Tensor> MaxPoolLayer<O>::forward_outputs(std::span<const Tensor> inputs) {
+  if (!this->options_.return_indices || inputs.size() != 1) return {this->forward_all(inputs)};
+  const MaxPooled pooled = pool_with_indices(inputs[0], this->options_);
+  return {pooled.values, pooled.indices};
+}
+
+template <class O>
+PoolDescription MaxPoolLayer<O>::describe(const Sizes<O::kDims>& input) const {
+  const O& options = this->options_;
+  const char* where = op_of<O>().name;
+  PoolDescription head{.layer = this->to_string(), .averages = false};
+  if constexpr (Sliding<O>)
+    return describe_sliding(std::move(head), where, windows_of(options), WindowKind::pool, input.values);
+  else
+    return describe_adaptive(std::move(head), where, input.values, extents_of(options, input.values));
+}
+
+template <class O>
+Shape MaxPoolLayer<O>::infer(O& options, std::span<const Shape> inputs) {
+  return geometry_of(options, inputs[0]).output;
+}
+
+template <class O>
+std::vector<std::string> MaxPoolLayer<O>::further_outputs(const O& options) {
+  return options.return_indices ? std::vector<std::string>{"indices"} : std::vector<std::string>{};
+}
+
+template <class O>
+std::vector<Outline> MaxPoolLayer<O>::infer_further(const O& options, std::span<const Shape> inputs) {
+  if (!options.return_indices) return {};
+  return {{geometry_of(options, inputs[0]).output, Elements::int64}};
+}
+
+template class MaxPoolLayer<MaxPool1dOptions>;
+template class MaxPoolLayer<MaxPool2dOptions>;
+template class MaxPoolLayer<MaxPool3dOptions>;
+template class MaxPoolLayer<AdaptiveMaxPool1dOptions>;
+template class MaxPoolLayer<AdaptiveMaxPool2dOptions>;
+template class MaxPoolLayer<AdaptiveMaxPool3dOptions>;
+
+// --- fields ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr Field kReturnIndices{"return_indices", "offer where the values come from as a further output, \"indices\""};
+
+}  // namespace
+
+template <int N>
+void fields(MaxPoolOptions<N>& o, FieldVisitor& visit) {
+  visit({"kernel_size", "extent of the window", kPositive, true}, o.kernel_size);
+  visit({"stride", "distance between windows; null: the kernel size", kPositive}, o.stride);
+  visit({"padding", "never chosen, on both sides, at most half the kernel size", kNonNegative}, o.padding);
+  visit({"dilation", "distance between the elements of a window", kPositive}, o.dilation);
+  visit(kReturnIndices, o.return_indices);
+  visit({"ceil_mode", "round the output size up instead of down"}, o.ceil_mode);
+}
+
+template <int N>
+void fields(AdaptiveMaxPoolOptions<N>& o, FieldVisitor& visit) {
+  visit({"output_size", N == 1 ? "extent of the output" : "extents of the output; null keeps the input's", kNonNegative,
+         true},
+        o.output_size);
+  visit(kReturnIndices, o.return_indices);
+}
+
+template void fields(MaxPool1dOptions&, FieldVisitor&);
+template void fields(MaxPool2dOptions&, FieldVisitor&);
+template void fields(MaxPool3dOptions&, FieldVisitor&);
+template void fields(AdaptiveMaxPool1dOptions&, FieldVisitor&);
+template void fields(AdaptiveMaxPool2dOptions&, FieldVisitor&);
+template void fields(AdaptiveMaxPool3dOptions&, FieldVisitor&);
+
+// --- catalogue ------------------------------------------------------------------------------------------------------
+
+std::vector<LayerType> max_pool_layers() {
+  return {
+      layer_type<MaxPool1d>("The largest elements of windows over the last dimension: [N, C, L] -> [N, C, L'].",
+                            R"({"kernel_size": 3, "stride": 2, "padding": 1, "return_indices": true})", {{2, 3, 11}}),
+      layer_type<MaxPool2d>("The largest elements of windows over height and width: [N, C, H, W] -> [N, C, H', W'].",
+                            R"({"kernel_size": [2, 3], "stride": [2, 1], "padding": [1, 0], "dilation": [1, 2],
+                                "return_indices": true})",
+                            {{2, 3, 3, 5}}),
+      layer_type<MaxPool3d>(
+          "The largest elements of windows over depth, height and width: [N, C, D, H, W] -> [N, C, D', H', W'].",
+          R"({"kernel_size": [1, 3, 2], "stride": [2, 3, 1], "padding": [0, 1, 1], "return_indices": true})",
+          {{2, 3, 3, 5, 2}}),
+      layer_type<AdaptiveMaxPool1d>("The largest elements, of any length to a fixed one: [N, C, L] -> [N, C, O].",
+                                    R"({"output_size": 3, "return_indices": true})", {{2, 3, 11}}),
+      layer_type<AdaptiveMaxPool2d>(
+          "The largest elements, of any height and width to fixed ones: [N, C, H, W] -> [N, C, O0, O1].",
+          R"({"output_size": [3, 2], "return_indices": true})", {{2, 3, 7, 5}}),
+      layer_type<AdaptiveMaxPool3d>(
+          "The largest elements, of any extents to fixed ones: [N, C, D, H, W] -> [N, C, O0, O1, O2].",
+          R"({"output_size": [3, null, 2], "return_indices": true})", {{2, 3, 3, 2, 5}}),
+  };
+}
+
+}  // namespace taper::nn

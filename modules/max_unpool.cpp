@@ -1,0 +1,234 @@
+#include "taper/nn/max_unpool.hpp"
+
+#include "base/checked.hpp"
+#include "base/window.hpp"
+#include "catalogue.hpp"
+#include "kernels/index.hpp"
+#include "kernels/max_unpool.hpp"
+#include "spatial.hpp"
+#include "taper/autograd.hpp"
+
+namespace taper::nn {
+
+using autograd::apply;
+using autograd::BackwardArgs;
+using autograd::ForwardArgs;
+using autograd::GradientSlot;
+using autograd::Op;
+using kernels::MaxUnpoolParams;
+
+// --- records --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+template <class T>
+void forward(const ForwardArgs& args) {
+  kernels::max_unpool(args.attributes_as<MaxUnpoolParams>(), args.inputs[0].as<T>(), args.inputs[1].as<std::int64_t>(),
+                      args.output.as<T>());
+}
+template <class T>
+void backward(const BackwardArgs& args) {
+  const GradientSlot& dx = args.input_gradients[0];
+  kernels::max_unpool_backward(args.attributes_as<MaxUnpoolParams>(), args.output_gradient.as<T>(),
+                               args.inputs[1].as<std::int64_t>(), dx.as<T>(), dx.add);
+}
+
+constexpr Op unpool_op(const char* name) {
+  return {.name = name,
+          .derivative = "dx_i = dy_index_i",
+          .forward = {forward<float>, forward<double>, nullptr},
+          .backward = {backward<float>, backward<double>, nullptr},
+          .needs = {autograd::needs_input(1)}};
+}
+
+constexpr Op kUnpool[] = {unpool_op("max_unpool1d"), unpool_op("max_unpool2d"), unpool_op("max_unpool3d")};
+
+// --- geometry, for any number of spatial dimensions -----------------------------------------------------------------
+
+template <int N>
+constexpr const char* name_of(const MaxUnpoolOptions<N>&) {
+  return kUnpool[N - 1].name;
+}
+
+/// The options as the windows of the max pool that is inverted, whose padding a max pool would still check.
+template <int N>
+std::array<Window1d, N> windows_of(const MaxUnpoolOptions<N>& options) {
+  std::array<Window1d, N> windows;
+  for (int d = 0; d < N; ++d)
+    windows[std::size_t(d)] = {.kernel = options.kernel_size[d],
+                               .stride = options.stride.value_or(options.kernel_size)[d],
+                               .padding_left = options.padding[d],
+                               .padding_right = options.padding[d]};
+  return windows;
+}
+
+template <int N>
+void check(const MaxUnpoolOptions<N>& options) {
+  check_options(name_of(options), windows_of(options), WindowKind::convolution);
+  if (!options.output_size) return;
+  for (const std::int64_t size : options.output_size->values)
+    if (size < 1)
+      fail(ErrorKind::config, name_of(options), ": output_size must be positive: expected >= 1, got ", size);
+}
+
+std::string in_dimension(int d, int n) { return n > 1 ? cat(" in dimension ", d) : ""; }
+
+/// (length - 1) stride - 2 padding + kernel, or nothing where that leaves 64 bits.
+std::optional<std::int64_t> default_size(const Window1d& w, std::int64_t length) {
+  const auto travel = checked::mul(length - 1, w.stride), padding = checked::mul(w.padding_left, 2);
+  const auto reach = travel ? checked::add(*travel, w.kernel) : std::nullopt;
+  return reach && padding ? checked::sub(*reach, *padding) : std::nullopt;
+}
+
+/// The output's extent in dimension `d` over an input of `length`.
+template <int N>
+std::int64_t output_extent(const MaxUnpoolOptions<N>& options, const Window1d& w, std::int64_t length, int d) {
+  const char* where = name_of(options);
+  const auto size = default_size(w, length);
+  if (!size)
+    fail(ErrorKind::shape, where, ": output size overflows 64 bits: expected a size below 2^63, got input size ",
+         length, " and stride ", w.stride, in_dimension(d, N));
+  if (options.output_size) {
+    const std::int64_t wanted = (*options.output_size)[d];
+    const std::int64_t least = std::max<std::int64_t>(checked::sub(*size, w.stride - 1).value_or(1), 1);
+    const std::int64_t most = checked::add(*size, w.stride - 1).value_or(wanted);
+    if (wanted < least || wanted > most)
+      fail(ErrorKind::shape, where, ": output_size does not fit the input: expected ", least, " to ", most, ", got ",
+           wanted, in_dimension(d, N), "; input size ", length);
+    return wanted;
+  }
+  if (*size < 1)
+    fail(ErrorKind::shape, where, ": output size is too small: expected >= 1, got ", *size, in_dimension(d, N),
+         "; input size ", length, ", kernel_size ", w.kernel, ", stride ", w.stride, ", padding ", w.padding_left);
+  return *size;
+}
+
+template <int N>
+Shape output_shape(const MaxUnpoolOptions<N>& options, const Shape& input) {
+  check(options);
+  check_spatial_input(name_of(options), input, N);
+  const std::span<const std::int64_t> in(input.end() - N, std::size_t(N));
+  check_adaptive_input(name_of(options), in);
+  const auto windows = windows_of(options);
+  std::array<std::int64_t, N> out;
+  for (int d = 0; d < N; ++d)
+    out[std::size_t(d)] = output_extent(options, windows[std::size_t(d)], in[std::size_t(d)], d);
+  return input.slice(0, input.rank() - N).concat(Shape(out));
+}
+
+/// Refuses indices that are not whole numbers, one for each element of the input, within a plane of the output.
+void check_indices(const char* where, const Tensor& indices, const Shape& input, const MaxUnpoolParams& p) {
+  if (indices.dtype() != DType::int64)
+    fail(ErrorKind::type, where, ": indices must be whole numbers: expected int64, got ", indices.dtype());
+  if (!(indices.shape() == input))
+    fail(ErrorKind::shape, where, ": indices do not fit the input: expected ", input, ", got ", indices.shape());
+  const std::int64_t* values = indices.data<std::int64_t>();
+  const std::int64_t bad = kernels::find_bad_index(values, indices.numel(), p.out);
+  if (bad >= 0)
+    fail(ErrorKind::shape, where, ": index out of range: expected 0 to ", p.out - 1, ", got ", values[bad],
+         " for element ", bad);
+}
+
+template <int N>
+Tensor unpool(const Tensor& input, const Tensor& indices, const MaxUnpoolOptions<N>& options) {
+  const Op& op = kUnpool[N - 1];
+  check_floating(op.name, input.dtype());
+  const Shape output = output_shape(options, input.shape());
+  const auto extent = [](const Shape& shape) { return shape.slice(shape.rank() - N, shape.rank()).numel(); };
+  const MaxUnpoolParams params{planes(input.shape(), N), extent(input.shape()), extent(output)};
+  check_indices(op.name, indices, input.shape(), params);
+  return apply(op, {input, indices}, output, input.dtype(), params);
+}
+
+}  // namespace
+
+// --- functions ------------------------------------------------------------------------------------------------------
+
+namespace functional {
+
+Tensor max_unpool1d(const Tensor& input, const Tensor& indices, const MaxUnpool1dOptions& options) {
+  return unpool(input, indices, options);
+}
+Tensor max_unpool2d(const Tensor& input, const Tensor& indices, const MaxUnpool2dOptions& options) {
+  return unpool(input, indices, options);
+}
+Tensor max_unpool3d(const Tensor& input, const Tensor& indices, const MaxUnpool3dOptions& options) {
+  return unpool(input, indices, options);
+}
+
+}  // namespace functional
+
+// --- layers ---------------------------------------------------------------------------------------------------------
+
+template <int N>
+MaxUnpool<N>::MaxUnpool(Options options) : Layer<Options>(options) {
+  check(options);
+}
+
+template <int N>
+Tensor MaxUnpool<N>::forward(const Tensor& input, const Tensor& indices) {
+  return unpool(input, indices, this->options_);
+}
+
+template <int N>
+Tensor MaxUnpool<N>::forward(const Tensor& input, const Tensor& indices, const Sizes<N>& output_size) {
+  Options options = this->options_;
+  options.output_size = output_size;
+  return unpool(input, indices, options);
+}
+
+template <int N>
+Tensor MaxUnpool<N>::forward_all(std::span<const Tensor> inputs) {
+  if (inputs.size() != 2)
+    fail(ErrorKind::config, Options::kType, ": takes an input and its indices: expected 2, got ", inputs.size());
+  return forward(inputs[0], inputs[1]);
+}
+
+template <int N>
+Shape MaxUnpool<N>::infer(Options& options, std::span<const Shape> inputs) {
+  const Shape output = output_shape(options, inputs[0]);
+  if (!(inputs[1] == inputs[0]))
+    fail(ErrorKind::shape, name_of(options), ": indices do not fit the input: expected ", batched_text(inputs[0]),
+         ", got ", batched_text(inputs[1]));
+  return output;
+}
+
+template class MaxUnpool<1>;
+template class MaxUnpool<2>;
+template class MaxUnpool<3>;
+
+// --- fields ---------------------------------------------------------------------------------------------------------
+
+template <int N>
+void fields(MaxUnpoolOptions<N>& o, FieldVisitor& visit) {
+  visit({"kernel_size", "extent of the max pool's window", kPositive, true}, o.kernel_size);
+  visit({"stride", "distance between its windows; null: the kernel size", kPositive}, o.stride);
+  visit({"padding", "its padding on both sides", kNonNegative}, o.padding);
+  visit({"output_size", "extents of the output, each less than a stride off; null: what the other options say",
+         kPositive},
+        o.output_size);
+}
+
+template void fields(MaxUnpool1dOptions&, FieldVisitor&);
+template void fields(MaxUnpool2dOptions&, FieldVisitor&);
+template void fields(MaxUnpool3dOptions&, FieldVisitor&);
+
+// --- catalogue ------------------------------------------------------------------------------------------------------
+
+std::vector<LayerType> max_unpool_layers() {
+  return {
+      layer_type<MaxUnpool1d>(
+          "Puts elements where a max pool found them, among zeros: [N, C, L], [N, C, L] -> [N, C, L'].",
+          R"({"kernel_size": 3})", {{2, 3, 11}, {2, 3, 11}}, 2, 2),
+      layer_type<MaxUnpool2d>(
+          "Puts elements where a max pool found them, among zeros: [N, C, H, W], [N, C, H, W] -> [N, C, H', W'].",
+          R"({"kernel_size": [3, 2], "stride": [3, 1], "padding": [1, 0], "output_size": [9, 6]})",
+          {{2, 3, 3, 5}, {2, 3, 3, 5}}, 2, 2),
+      layer_type<MaxUnpool3d>(
+          "Puts elements where a max pool found them, among zeros: [N, C, D, H, W], [N, C, D, H, W] -> "
+          "[N, C, D', H', W'].",
+          R"({"kernel_size": [2, 3, 5]})", {{2, 3, 2, 3, 1}, {2, 3, 2, 3, 1}}, 2, 2),
+  };
+}
+
+}  // namespace taper::nn

@@ -1,0 +1,351 @@
+#include "kernels/max_pool.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/loop_hints.hpp"
+#include "kernels/parallel.hpp"
+#include "kernels/pool_axis.hpp"
+
+namespace taper::kernels {
+
+namespace {
+
+/// Windows of a row that are worked on at once; what the buffer on the stack holds.
+constexpr std::int64_t kTile = 512;
+/// Positions of one unit of backward work.
+constexpr std::int64_t kBlock = 2048;
+
+template <class Axis>
+struct Pool {
+  std::int64_t planes;
+  Axis d, h, w;
+};
+
+/// Whether `v` takes the place of `best`, which came before it.
+template <class T>
+bool exceeds(T v, T best) {
+  return (v > best) | (v != v);
+}
+
+// --- one window -----------------------------------------------------------------------------------------------------
+
+/// Where the largest of x_0, ..., x_{n - 1} is.
+template <class T>
+std::int64_t find_largest(const T* x, std::int64_t n) {
+  constexpr int kLanes = 16;
+  std::int64_t at = 0;
+  if (n < 2 * kLanes) {
+    for (std::int64_t i = 1; i < n; ++i) at = exceeds(x[i], x[at]) ? i : at;
+    return at;
+  }
+  // top_l = max of x_l, x_{l + 16}, ...; then the place of max of top
+  T top[kLanes];
+  std::copy(x, x + kLanes, top);
+  std::int64_t i = kLanes;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) top[l] = exceeds(x[i + l], top[l]) ? x[i + l] : top[l];
+  for (; i < n; ++i) top[0] = exceeds(x[i], top[0]) ? x[i] : top[0];
+  T best = top[0];
+  for (int l = 1; l < kLanes; ++l) best = exceeds(top[l], best) ? top[l] : best;
+  if (best != best) {
+    for (at = n - 1; x[at] == x[at];) --at;
+    return at;
+  }
+  while (x[at] != best) ++at;
+  return at;
+}
+
+/// As `find_largest` for the positions of a row.
+template <class T>
+std::int64_t find_largest(const T* x, const Taps& taps) {
+  if (taps.step == 1) return taps.first + find_largest(x + taps.first, taps.last - taps.first);
+  std::int64_t at = taps.first;
+  for (std::int64_t i = at; i < taps.last; i += taps.step) at = exceeds(x[i], x[at]) ? i : at;
+  return at;
+}
+
+/// Where in the plane the largest element of the window `d` x `h` x `w` is.
+template <class Axis, class T>
+std::int64_t find_in_window(const Pool<Axis>& p, const T* x, const Taps& d, const Taps& h, const Taps& w) {
+  const std::int64_t width = p.w.in;
+  std::int64_t at = (d.first * p.h.in + h.first) * width + w.first;
+  const bool whole_rows = h.step == 1 && w.step == 1 && w.first == 0 && w.last == width;
+  for (std::int64_t i = d.first; i < d.last; i += d.step) {
+    if (whole_rows) {
+      const std::int64_t from = (i * p.h.in + h.first) * width;
+      const std::int64_t found = from + find_largest(x + from, (h.last - h.first) * width);
+      at = exceeds(x[found], x[at]) ? found : at;
+      continue;
+    }
+    for (std::int64_t j = h.first; j < h.last; j += h.step) {
+      const std::int64_t from = (i * p.h.in + j) * width;
+      const std::int64_t found = from + find_largest(x + from, w);
+      at = exceeds(x[found], x[at]) ? found : at;
+    }
+  }
+  return at;
+}
+
+// --- a row of windows -----------------------------------------------------------------------------------------------
+
+/// best_o = max(best_o, x_{s o}, x_{s o + step}, ..., x_{s o + (K - 1) step}), `where` following it; `at` is the place
+/// of x_0. S is the stride and 1 the step, or 0 stands for any of both.
+template <int S, int K, bool kIndexed, class I, class T>
+void take_taps(const T* x, std::int64_t stride, std::int64_t step, I at, std::int64_t n, T* best, I* where) {
+  const std::int64_t s = S > 0 ? S : stride, gap = S > 1 ? 1 : step;
+  TAPER_INDEPENDENT_TURNS
+  for (std::int64_t o = 0; o < n; ++o) {
+    T b = best[o];
+    I w = kIndexed ? where[o] : I(0);
+    for (int t = 0; t < K; ++t) {
+      const T v = x[o * s + t * gap];
+      const bool take = exceeds(v, b);
+      b = take ? v : b;
+      if (kIndexed) w = take ? at + static_cast<I>(t * gap) : w;
+    }
+    best[o] = b;
+    if (kIndexed) {
+      where[o] = w;
+      at += static_cast<I>(s);
+    }
+  }
+}
+
+template <int K, bool kIndexed, class I, class T>
+void take_taps(const T* x, std::int64_t stride, std::int64_t step, I at, std::int64_t n, T* best, I* where) {
+  if (stride == 1) return take_taps<1, K, kIndexed>(x, stride, step, at, n, best, where);
+  if (stride == 2 && step == 1) return take_taps<2, K, kIndexed>(x, stride, step, at, n, best, where);
+  take_taps<0, K, kIndexed>(x, stride, step, at, n, best, where);
+}
+
+/// The same over all `taps` positions of a window's row.
+template <bool kIndexed, class I, class T>
+void take_row(const T* x, std::int64_t stride, std::int64_t step, std::int64_t taps, I at, std::int64_t n, T* best,
+              I* where) {
+  while (taps > 0) {
+    const std::int64_t k = taps == 4 ? 2 : std::min<std::int64_t>(taps, 3);
+    if (k == 3)
+      take_taps<3, kIndexed>(x, stride, step, at, n, best, where);
+    else if (k == 2)
+      take_taps<2, kIndexed>(x, stride, step, at, n, best, where);
+    else
+      take_taps<1, kIndexed>(x, stride, step, at, n, best, where);
+    x += k * step;
+    if (kIndexed) at += static_cast<I>(k * step);
+    taps -= k;
+  }
+}
+
+/// Windows [o0, o1) of a row, which no border cuts off.
+template <bool kIndexed, class I, class T>
+void inner_windows(const Pool<FixedAxis>& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x,
+                   T* y, std::int64_t* index) {
+  const Window1d& w = p.w.window;
+  const std::int64_t step = std::min(w.dilation, p.w.in);
+  I where[kTile];
+  for (std::int64_t o = o0; o < o1; o += kTile) {
+    const std::int64_t n = std::min(kTile, o1 - o), stride = n > 1 ? w.stride : 1;
+    const std::int64_t start = o * w.stride - w.padding_left;
+    const std::int64_t corner = (d.first * p.h.in + h.first) * p.w.in + start;
+    std::fill(y + o, y + o + n, -std::numeric_limits<T>::infinity());
+    if (kIndexed)
+      for (std::int64_t i = 0; i < n; ++i) where[i] = static_cast<I>(corner + i * stride);
+    for (std::int64_t i = d.first; i < d.last; i += d.step)
+      for (std::int64_t j = h.first; j < h.last; j += h.step) {
+        const std::int64_t at = (i * p.h.in + j) * p.w.in + start;
+        take_row<kIndexed>(x + at, stride, step, w.kernel, static_cast<I>(at), n, y + o, where);
+      }
+    if (kIndexed) std::copy(where, where + n, index + o);
+  }
+}
+
+template <class T>
+void inner_windows(const Pool<FixedAxis>& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x,
+                   T* y, std::int64_t* index) {
+  // Places as wide as the elements make the faster loop; a place and a stride together stay below 2^31.
+  constexpr std::int64_t kNarrow = std::int64_t{1} << 30;
+  if (!index) return inner_windows<false, std::int32_t>(p, d, h, o0, o1, x, y, index);
+  if (sizeof(T) == 4 && p.d.in * p.h.in * p.w.in < kNarrow)
+    return inner_windows<true, std::int32_t>(p, d, h, o0, o1, x, y, index);
+  inner_windows<true, std::int64_t>(p, d, h, o0, o1, x, y, index);
+}
+
+/// y_o = x[index_o], the largest element of window o.
+template <class Axis, class T>
+void one_window(const Pool<Axis>& p, const Taps& d, const Taps& h, const Taps& w, std::int64_t o, const T* x, T* y,
+                std::int64_t* index) {
+  const std::int64_t at = find_in_window(p, x, d, h, w);
+  y[o] = x[at];
+  if (index) index[o] = at;
+}
+
+template <class T>
+void forward_row(const Pool<FixedAxis>& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
+  const Window1d& w = p.w.window;
+  const std::int64_t reach = p.w.in + w.padding_left - 1 - w.dilation * (w.kernel - 1);
+  std::int64_t first = w.padding_left == 0 ? 0 : (w.padding_left - 1) / w.stride + 1;
+  std::int64_t last = reach < 0 ? 0 : std::min(p.w.out, reach / w.stride + 1);
+  // A few long windows are faster one by one.
+  if (last - first < 8 && w.kernel > 8) last = 0;
+  if (first >= last) first = last = p.w.out;
+  const auto border = [&](std::int64_t o) { one_window(p, d, h, window_taps(w, p.w.in, o), o, x, y, index); };
+  for (std::int64_t o = 0; o < first; ++o) border(o);
+  inner_windows(p, d, h, first, last, x, y, index);
+  for (std::int64_t o = last; o < p.w.out; ++o) border(o);
+}
+
+template <class T>
+void forward_row(const Pool<AdaptiveAxis>& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
+  auto cursor = p.w.cursor(0);
+  for (std::int64_t o = 0; o < p.w.out; ++o, cursor.next()) {
+    const WindowBounds b = cursor.bounds();
+    one_window(p, d, h, {b.first, b.last, 1}, o, x, y, index);
+  }
+}
+
+// --- planes ---------------------------------------------------------------------------------------------------------
+
+Taps taps_at(const FixedAxis& axis, std::int64_t o) { return window_taps(axis.window, axis.in, o); }
+Taps taps_at(const AdaptiveAxis& axis, std::int64_t o) {
+  const WindowBounds b = axis.at(o);
+  return {b.first, b.last, 1};
+}
+
+template <class Axis, class T>
+void forward(const Pool<Axis>& p, const T* x, T* y, std::int64_t* index) {
+  const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in;
+  parallel_for(p.planes * rows, size / rows + p.w.out, [&](std::int64_t first, std::int64_t last) {
+    std::int64_t plane = first / rows, d = first % rows / p.h.out, h = first % p.h.out;
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      forward_row(p, taps_at(p.d, d), taps_at(p.h, h), x + plane * size, y + unit * p.w.out,
+                  index ? index + unit * p.w.out : nullptr);
+      if (++h < p.h.out) continue;
+      h = 0;
+      if (++d < p.d.out) continue;
+      d = 0;
+      ++plane;
+    }
+  });
+}
+
+/// The outputs whose windows reach into positions [first, last).
+template <class Axis>
+IndexRange outputs_over(const Axis& axis, std::int64_t first, std::int64_t last) {
+  return {axis.over(first).first, axis.over(last - 1).last};
+}
+
+/// dx_i = sum of dy_o over the outputs o with index_o = i, for `n` positions of a plane from `origin` on; `d`, `h` and
+/// `w` are the outputs that may have chosen them.
+template <class Axis, class T>
+void backward_block(const Pool<Axis>& p, const IndexRange& d, const IndexRange& h, const IndexRange& w,
+                    std::int64_t origin, std::int64_t n, const T* dy, const std::int64_t* index, T* dx, bool add) {
+  double sum[kBlock + 1];  // behind the last position: what went elsewhere
+  std::fill(sum, sum + n, 0.0);
+  const auto count = static_cast<std::uint64_t>(n);
+  for (std::int64_t i = d.first; i < d.last; ++i)
+    for (std::int64_t j = h.first; j < h.last; ++j) {
+      const std::int64_t row = (i * p.h.out + j) * p.w.out;
+      for (std::int64_t o = row + w.first; o < row + w.last; ++o) {
+        const std::uint64_t at = static_cast<std::uint64_t>(index[o]) - static_cast<std::uint64_t>(origin);
+        sum[std::min(at, count)] += static_cast<double>(dy[o]);
+      }
+    }
+  dx += origin;
+  if (add)
+    for (std::int64_t i = 0; i < n; ++i) dx[i] += static_cast<T>(sum[i]);
+  else
+    for (std::int64_t i = 0; i < n; ++i) dx[i] = static_cast<T>(sum[i]);
+}
+
+template <class Axis, class T>
+void backward(const Pool<Axis>& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
+  const std::int64_t depth = p.d.in, height = p.h.in, width = p.w.in;
+  // A block is one run of memory: a part of a row, rows of a slice, or slices.
+  const std::int64_t bw = std::min(width, kBlock);
+  const std::int64_t bh = bw < width ? 1 : std::min(height, kBlock / width);
+  const std::int64_t bd = bh < height || bw < width ? 1 : std::min(depth, kBlock / (height * width));
+  const std::int64_t across = (width - 1) / bw + 1, down = (height - 1) / bh + 1, deep = (depth - 1) / bd + 1;
+  const std::int64_t blocks = across * down * deep, size = depth * height * width;
+  const std::int64_t outputs = p.d.out * p.h.out * p.w.out;
+  parallel_for(p.planes * blocks, (size + outputs) / blocks, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      const std::int64_t plane = unit / blocks, block = unit % blocks;
+      const std::int64_t d = block / (across * down) * bd, h = block / across % down * bh, w = block % across * bw;
+      const std::int64_t d1 = std::min(d + bd, depth), h1 = std::min(h + bh, height), w1 = std::min(w + bw, width);
+      backward_block(p, outputs_over(p.d, d, d1), outputs_over(p.h, h, h1), outputs_over(p.w, w, w1),
+                     (d * height + h) * width + w, (d1 - d) * (h1 - h) * (w1 - w), dy + plane * outputs,
+                     index + plane * outputs, dx + plane * size, add);
+    }
+  });
+}
+
+// --- parameters -----------------------------------------------------------------------------------------------------
+
+Pool<FixedAxis> make_pool(const MaxPoolParams& q) {
+  const auto axis = [&](int i) {
+    return FixedAxis{q.in[i],
+                     q.out[i],
+                     {.kernel = q.kernel[i],
+                      .stride = q.stride[i],
+                      .padding_left = q.padding_left[i],
+                      .padding_right = q.padding_right[i],
+                      .dilation = q.dilation[i]}};
+  };
+  return {q.planes, axis(0), axis(1), axis(2)};
+}
+
+/// Calls `run` with the axes of an adaptive pool; windows that divide its input evenly are a fixed pool's.
+template <class Run>
+void with_axes(const AdaptiveMaxPoolParams& q, const Run& run) {
+  const auto even = [&](int i) { return q.in[i] % q.out[i] == 0; };
+  const auto fixed = [&](int i) {
+    const std::int64_t size = q.in[i] / q.out[i];
+    return FixedAxis{q.in[i], q.out[i], {size, size, 0, 0, 1, false}};
+  };
+  const auto adaptive = [&](int i) { return AdaptiveAxis{q.in[i], q.out[i]}; };
+  if (even(0) && even(1) && even(2))
+    run(Pool<FixedAxis>{q.planes, fixed(0), fixed(1), fixed(2)});
+  else
+    run(Pool<AdaptiveAxis>{q.planes, adaptive(0), adaptive(1), adaptive(2)});
+}
+
+bool is_empty(const AdaptiveMaxPoolParams& q) { return q.out[0] == 0 || q.out[1] == 0 || q.out[2] == 0; }
+
+}  // namespace
+
+template <class T>
+void max_pool(const MaxPoolParams& p, const T* x, T* y, std::int64_t* index) {
+  forward(make_pool(p), x, y, index);
+}
+
+template <class T>
+void max_pool_backward(const MaxPoolParams& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
+  backward(make_pool(p), dy, index, dx, add);
+}
+
+template <class T>
+void adaptive_max_pool(const AdaptiveMaxPoolParams& p, const T* x, T* y, std::int64_t* index) {
+  if (!is_empty(p)) with_axes(p, [=](const auto& pool) { forward(pool, x, y, index); });
+}
+
+template <class T>
+void adaptive_max_pool_backward(const AdaptiveMaxPoolParams& p, const T* dy, const std::int64_t* index, T* dx,
+                                bool add) {
+  if (!is_empty(p)) return with_axes(p, [=](const auto& pool) { backward(pool, dy, index, dx, add); });
+  if (!add) std::fill(dx, dx + p.planes * p.in[0] * p.in[1] * p.in[2], T(0));
+}
+
+template void max_pool(const MaxPoolParams&, const float*, float*, std::int64_t*);
+template void max_pool(const MaxPoolParams&, const double*, double*, std::int64_t*);
+template void max_pool_backward(const MaxPoolParams&, const float*, const std::int64_t*, float*, bool);
+template void max_pool_backward(const MaxPoolParams&, const double*, const std::int64_t*, double*, bool);
+template void adaptive_max_pool(const AdaptiveMaxPoolParams&, const float*, float*, std::int64_t*);
+template void adaptive_max_pool(const AdaptiveMaxPoolParams&, const double*, double*, std::int64_t*);
+template void adaptive_max_pool_backward(const AdaptiveMaxPoolParams&, const float*, const std::int64_t*, float*, bool);
+template void adaptive_max_pool_backward(const AdaptiveMaxPoolParams&, const double*, const std::int64_t*, double*,
+                                         bool);
+
+}  // namespace taper::kernels

@@ -1,0 +1,413 @@
+#include "kernels/max_pool.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/window.hpp"
+#include "support/catch.hpp"
+#include "support/draw.hpp"
+#include "support/kernel_check.hpp"
+#include "support/oracle_max_pool.hpp"
+#include "taper/error.hpp"
+
+using namespace taper;
+using oracle::MaxPool;
+using test::Draw;
+using test::same_bits;
+using Values = std::vector<double>;
+using Sizes = MaxPool::Sizes;
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+kernels::MaxPoolParams params_of(const MaxPool& pool) {
+  kernels::MaxPoolParams p{.planes = pool.planes};
+  std::vector<Window1d> windows;
+  for (std::size_t d = 0; d < pool.in.size(); ++d)
+    windows.push_back(
+        {pool.kernel[d], pool.stride[d], pool.padding[d], pool.padding[d], pool.dilation[d], pool.ceil_mode});
+  Sizes out(pool.in.size());
+  output_size("max_pool", windows, WindowKind::pool, pool.in, out);
+  for (std::size_t d = 0, at = 3 - pool.in.size(); d < pool.in.size(); ++d, ++at) {
+    p.in[at] = pool.in[d];
+    p.out[at] = out[d];
+    p.kernel[at] = pool.kernel[d];
+    p.stride[at] = pool.stride[d];
+    p.padding_left[at] = p.padding_right[at] = pool.padding[d];
+    p.dilation[at] = pool.dilation[d];
+  }
+  return p;
+}
+
+kernels::AdaptiveMaxPoolParams adaptive_params_of(const MaxPool& pool) {
+  kernels::AdaptiveMaxPoolParams p{.planes = pool.planes};
+  for (std::size_t d = 0, at = 3 - pool.in.size(); d < pool.in.size(); ++d, ++at) {
+    p.in[at] = pool.in[d];
+    p.out[at] = pool.adaptive[d];
+  }
+  return p;
+}
+
+template <class T>
+struct Result {
+  std::vector<T> y;
+  Sizes index;
+};
+
+template <class T>
+void run_forward(const MaxPool& pool, const std::vector<T>& x, T* y, std::int64_t* index) {
+  if (pool.adaptive.empty())
+    kernels::max_pool(params_of(pool), x.data(), y, index);
+  else
+    kernels::adaptive_max_pool(adaptive_params_of(pool), x.data(), y, index);
+}
+
+template <class T>
+Result<T> run_forward(const MaxPool& pool, const std::vector<T>& x) {
+  const auto n = static_cast<std::size_t>(pool.outputs());
+  Result<T> r{std::vector<T>(n, T(7777)), Sizes(n, -7)};
+  run_forward(pool, x, r.y.data(), r.index.data());
+  return r;
+}
+
+/// What is written when nobody wants the indices.
+template <class T>
+std::vector<T> run_values(const MaxPool& pool, const std::vector<T>& x) {
+  std::vector<T> y(static_cast<std::size_t>(pool.outputs()), T(7777));
+  run_forward(pool, x, y.data(), nullptr);
+  return y;
+}
+
+template <class T>
+void run_backward(const MaxPool& pool, const std::vector<T>& dy, const Sizes& index, std::vector<T>& dx, bool add) {
+  if (pool.adaptive.empty())
+    kernels::max_pool_backward(params_of(pool), dy.data(), index.data(), dx.data(), add);
+  else
+    kernels::adaptive_max_pool_backward(adaptive_params_of(pool), dy.data(), index.data(), dx.data(), add);
+}
+
+/// A gradient buffer that starts as NaN, so that a position left unwritten shows.
+template <class T>
+std::vector<T> run_backward(const MaxPool& pool, const std::vector<T>& dy, const Sizes& index) {
+  std::vector<T> dx(static_cast<std::size_t>(pool.inputs()), std::numeric_limits<T>::quiet_NaN());
+  run_backward(pool, dy, index, dx, false);
+  return dx;
+}
+
+template <class T>
+std::vector<T> as(const Values& v) {
+  return std::vector<T>(v.begin(), v.end());
+}
+
+/// Forward with and without indices and backward, overwriting and adding, all exact.
+template <class T>
+bool agrees(const MaxPool& pool, const Values& x, const Values& dy) {
+  const Sizes index = pool.indices(x);
+  const Result<T> got = run_forward(pool, as<T>(x));
+  if (got.index != index || !test::same_values(got.y, as<T>(pool.forward(x, index)))) return false;
+  if (!test::same_values(run_values(pool, as<T>(x)), got.y)) return false;
+  const std::vector<T> expected = as<T>(pool.backward(dy, index));
+  if (!test::same_values(run_backward(pool, as<T>(dy), index), expected)) return false;
+  std::vector<T> added(expected.size()), sums(expected.size());
+  for (std::size_t i = 0; i < added.size(); ++i) {
+    added[i] = T(double(i % 13) - 6);
+    sums[i] = added[i] + expected[i];
+  }
+  run_backward(pool, as<T>(dy), index, added, true);
+  return test::same_values(added, sums);
+}
+
+bool agrees(const MaxPool& pool, const Values& x, Draw& draw) {
+  const Values dy = draw.values(pool.outputs());
+  return agrees<double>(pool, x, dy) && agrees<float>(pool, x, dy);
+}
+
+/// What inputs are made of: numbers, few different ones so that many tie, NaN among them, -inf among them or alone.
+enum class Kind { numbers, ties, some_nan, some_inf, all_inf, count };
+
+Values inputs_of(const MaxPool& pool, Kind kind, Draw& draw) {
+  Values x = draw.values(pool.inputs());
+  for (double& v : x) {
+    if (kind != Kind::numbers) v = double(draw.below(3)) - 1;
+    if (kind == Kind::some_nan && draw.one_in(4)) v = kNaN;
+    if ((kind == Kind::some_inf && !draw.one_in(4)) || kind == Kind::all_inf) v = -kInf;
+    if (kind == Kind::ties && v == 0 && draw.one_in(2)) v = -0.0;
+  }
+  return x;
+}
+
+Kind any_kind(Draw& draw) { return Kind(draw.below(int(Kind::count))); }
+
+MaxPool fixed(Sizes in, Sizes kernel, Sizes stride, Sizes padding, Sizes dilation = {}, bool ceil_mode = false,
+              std::int64_t planes = 1) {
+  if (dilation.empty()) dilation.resize(in.size(), 1);
+  return {planes, in, kernel, stride, padding, dilation, ceil_mode, {}};
+}
+
+MaxPool adaptive(Sizes in, Sizes out, std::int64_t planes = 1) {
+  return {.planes = planes, .in = in, .kernel = {}, .stride = {}, .padding = {}, .dilation = {}, .adaptive = out};
+}
+
+}  // namespace
+
+TEST_CASE("the sweep: every 1-d max pool is refused or equals its definition, forward, indices and backward") {
+  Draw draw(1);
+  int all = 0, valid = 0, wrong = 0;
+  for (std::int64_t length = 0; length <= 12; ++length)
+    for (std::int64_t k = 0; k <= 7; ++k)
+      for (std::int64_t s = 0; s <= 4; ++s)
+        for (std::int64_t p = 0; p <= 4; ++p)
+          for (const bool ceil_mode : {false, true}) {
+            ++all;
+            const MaxPool pool = fixed({length}, {k}, {s}, {p}, {1}, ceil_mode, 3);
+            bool refused = false;
+            try {
+              params_of(pool);
+            } catch (const Error&) {
+              refused = true;
+            }
+            if (refused == pool.is_admitted()) ++wrong;
+            if (refused) continue;
+            ++valid;
+            for (int kind = 0; kind < int(Kind::count); ++kind)
+              if (!agrees(pool, inputs_of(pool, Kind(kind), draw), draw)) ++wrong;
+          }
+  CHECK(all == 5200);
+  CHECK(valid == 3224 / 2);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("the sweep with dilation: a window without an element of the input is refused, and nothing else") {
+  Draw draw(2);
+  int valid = 0, empty = 0, wrong = 0;
+  for (std::int64_t length = 1; length <= 9; ++length)
+    for (std::int64_t k = 1; k <= 6; ++k)
+      for (std::int64_t s = 1; s <= 13; ++s)
+        for (std::int64_t p = 0; p <= k / 2; ++p)
+          for (std::int64_t d = 1; d <= 11; ++d)
+            for (const bool ceil_mode : {false, true}) {
+              const MaxPool pool = fixed({length}, {k}, {s}, {p}, {d}, ceil_mode, 2);
+              std::string refusal;
+              try {
+                params_of(pool);
+              } catch (const Error& e) {
+                refusal = e.what();
+              }
+              if (refusal.empty() != pool.is_admitted()) ++wrong;
+              if (refusal.find("holds padding alone") != std::string::npos) ++empty;
+              if (!refusal.empty()) continue;
+              ++valid;
+              if (!agrees(pool, inputs_of(pool, any_kind(draw), draw), draw)) ++wrong;
+            }
+  CHECK(valid > 3000);
+  CHECK(empty > 50);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("random 2-d and 3-d max pools of every option equal their definition") {
+  Draw draw(3);
+  int tried = 0, dilated = 0;
+  for (int round = 0; tried < 6000; ++round) {
+    const std::size_t rank = round % 4 == 0 ? 3 : 2;
+    MaxPool pool = fixed(draw.choose({2, 3, 5, 7, rank == 3 ? 4 : 11, rank == 3 ? 6 : 13}, rank), {}, {}, {});
+    pool.kernel = draw.choose({1, 2, 3, 5, 4, 7}, rank);
+    pool.dilation = draw.one_in(2) ? Sizes(rank, 1) : draw.choose({1, 2, 3, 4}, rank);
+    pool.ceil_mode = draw.one_in(2);
+    pool.planes = 1 + draw.below(3);
+    for (std::size_t d = 0; d < rank; ++d) {
+      if (draw.one_in(5)) pool.kernel[d] = pool.in[d];
+      pool.stride.push_back(draw.one_in(3) ? pool.kernel[d] : 1 + draw.below(4));
+      pool.padding.push_back(draw.below(pool.kernel[d] / 2 + 1));
+    }
+    if (!pool.is_admitted()) continue;
+    ++tried;
+    dilated += pool.dilation != Sizes(rank, 1);
+    CAPTURE(pool.planes, pool.in, pool.kernel, pool.stride, pool.padding, pool.dilation, pool.ceil_mode);
+    if (!agrees(pool, inputs_of(pool, any_kind(draw), draw), draw)) FAIL("differs from the definition");
+  }
+  CHECK(dilated > 1000);
+}
+
+TEST_CASE("adaptive max pools equal their definition, also with more outputs than inputs") {
+  Draw draw(4);
+  for (std::int64_t length = 1; length <= 17; ++length)
+    for (std::int64_t out = 1; out <= 23; ++out) {
+      CAPTURE(length, out);
+      const MaxPool pool = adaptive({length}, {out}, 2);
+      if (!agrees(pool, inputs_of(pool, any_kind(draw), draw), draw)) FAIL("differs from the definition");
+    }
+  for (int round = 0; round < 2000; ++round) {
+    const std::size_t rank = round % 3 == 0 ? 3 : 2;
+    MaxPool pool = adaptive(draw.choose({2, 3, 5, 7, 1, rank == 3 ? 4 : 11}, rank), {}, 1 + draw.below(3));
+    pool.adaptive = draw.choose({1, 2, 3, 5, 7, rank == 3 ? 4 : 13}, rank);
+    CAPTURE(pool.planes, pool.in, pool.adaptive);
+    if (!agrees(pool, inputs_of(pool, any_kind(draw), draw), draw)) FAIL("differs from the definition");
+  }
+}
+
+TEST_CASE("rows, windows and planes longer than the buffers are pooled in pieces") {
+  Draw draw(5);
+  std::vector<MaxPool> pools;
+  for (const auto& [k, s, p, d] : std::vector<std::array<std::int64_t, 4>>{
+           {3, 1, 1, 1}, {2, 2, 0, 1}, {3, 2, 1, 1}, {25, 1, 12, 1}, {31, 29, 3, 1}, {5, 3, 2, 7}, {3, 2, 1, 5}}) {
+    pools.push_back(fixed({2311}, {k}, {s}, {p}, {d}, true));
+    pools.push_back(fixed({5, 1511}, {2, k}, {1, s}, {1, p}, {3, d}, true));
+  }
+  pools.push_back(fixed({1699}, {1201}, {1}, {600}));
+  pools.push_back(fixed({3, 701}, {2, 601}, {1, 7}, {1, 300}));
+  pools.push_back(fixed({211, 37}, {5, 37}, {2, 1}, {2, 0}, {}, true));
+  pools.push_back(fixed({7, 11, 67}, {2, 3, 5}, {1, 2, 3}, {0, 1, 2}, {}, true));
+  pools.push_back(fixed({17, 23, 29}, {3, 2, 1}, {1, 1, 1}, {1, 0, 0}));
+  pools.push_back(adaptive({2311}, {3}));
+  pools.push_back(adaptive({67, 61}, {1, 1}));
+  pools.push_back(adaptive({5, 1301}, {3, 1511}));
+  pools.push_back(adaptive({17, 19, 23}, {5, 7, 11}));
+  for (const MaxPool& pool : pools)
+    for (const Kind kind : {Kind::numbers, Kind::ties, Kind::some_nan}) {
+      CAPTURE(pool.in, pool.kernel, pool.stride, pool.padding, pool.dilation, pool.adaptive, int(kind));
+      CHECK(agrees(pool, inputs_of(pool, kind, draw), draw));
+    }
+}
+
+TEST_CASE("values are the same bits with and without indices, also of zeros of both signs") {
+  Draw draw(6);
+  for (const MaxPool& pool : {fixed({61}, {3}, {2}, {1}), fixed({61}, {3}, {1}, {1}), fixed({97}, {61}, {1}, {7}),
+                              fixed({7, 61}, {3, 2}, {2, 1}, {1, 0}), fixed({5, 67}, {5, 67}, {1, 1}, {0, 0}),
+                              adaptive({5, 13}, {3, 7}), adaptive({11, 13}, {1, 1})})
+    for (int round = 0; round < 20; ++round) {
+      CAPTURE(pool.in, pool.kernel, pool.adaptive);
+      const Values x = inputs_of(pool, Kind::ties, draw);
+      const Values expected = pool.forward(x, pool.indices(x));
+      CHECK(same_bits(run_values(pool, as<float>(x)), as<float>(expected)));
+      CHECK(same_bits(run_forward(pool, as<float>(x)).y, as<float>(expected)));
+      CHECK(same_bits(run_values(pool, x), expected));
+      CHECK(same_bits(run_forward(pool, x).y, expected));
+    }
+}
+
+TEST_CASE("a gradient that many windows send to one element is summed in double") {
+  // Of 4096 windows all choose the same element: in float32, 1 + 2^-25 + ... would stay 1.
+  const MaxPool pool = fixed({4096}, {8191}, {1}, {4095});
+  std::vector<float> x(4096, 0.0f);
+  x[2048] = 1;
+  const auto index = run_forward(pool, x).index;
+  REQUIRE(std::all_of(index.begin(), index.end(), [](std::int64_t i) { return i == 2048; }));
+  std::vector<float> dy(4096, std::ldexp(1.0f, -25));
+  dy[0] = 1;
+  CHECK(run_backward(pool, dy, index)[2048] == float(1 + 4095 * std::ldexp(1.0, -25)));
+}
+
+TEST_CASE("a strided max pool is every s-th output of the pool with stride 1, bit for bit") {
+  Draw draw(7);
+  const MaxPool dense = fixed({13, 29, 31}, {2, 3, 5}, {1, 1, 1}, {1, 1, 2}, {1, 2, 3});
+  MaxPool strided = dense;
+  strided.stride = {2, 3, 5};
+  const auto x = draw.values(dense.inputs());
+  const auto all = run_forward(dense, x), some = run_forward(strided, x);
+  const Sizes from = dense.out(), to = strided.out();
+  std::size_t at = 0, wrong = 0;
+  for (std::int64_t d = 0; d < to[0]; ++d)
+    for (std::int64_t h = 0; h < to[1]; ++h)
+      for (std::int64_t w = 0; w < to[2]; ++w, ++at) {
+        const auto o = std::size_t((2 * d * from[1] + 3 * h) * from[2] + 5 * w);
+        wrong += some.y[at] != all.y[o] || some.index[at] != all.index[o];
+      }
+  CHECK(wrong == 0);
+  CHECK(at > 100);
+}
+
+TEST_CASE("a max pool with unit dimensions is the pool without them, bit for bit") {
+  Draw draw(8);
+  for (const auto& [k, s, p, d] : std::vector<std::array<std::int64_t, 4>>{
+           {3, 2, 1, 1}, {7, 1, 3, 2}, {19, 5, 9, 1}, {2, 2, 0, 3}, {101, 3, 0, 1}}) {
+    CAPTURE(k, s, p, d);
+    const MaxPool line = fixed({101}, {k}, {s}, {p}, {d}, false, 2);
+    const Values x = inputs_of(line, Kind::ties, draw);
+    const auto expected = run_forward(line, x);
+    const Values dy = draw.values(line.outputs());
+    const Values dx = run_backward(line, dy, expected.index);
+    for (const MaxPool& pool : {fixed({1, 101}, {1, k}, {1, s}, {0, p}, {1, d}, false, 2),
+                                fixed({101, 1}, {k, 1}, {s, 1}, {p, 0}, {d, 1}, false, 2),
+                                fixed({1, 1, 101}, {1, 1, k}, {1, 1, s}, {0, 0, p}, {1, 1, d}, false, 2),
+                                fixed({1, 101, 1}, {1, k, 1}, {1, s, 1}, {0, p, 0}, {1, d, 1}, false, 2),
+                                fixed({101, 1, 1}, {k, 1, 1}, {s, 1, 1}, {p, 0, 0}, {d, 1, 1}, false, 2)}) {
+      const auto got = run_forward(pool, x);
+      CHECK(same_bits(got.y, expected.y));
+      CHECK(got.index == expected.index);
+      CHECK(same_bits(run_backward(pool, dy, got.index), dx));
+    }
+  }
+}
+
+TEST_CASE("max pools give the same bits on any number of threads") {
+  Draw draw(9);
+  for (const MaxPool& pool :
+       {fixed({67, 131}, {3, 5}, {1, 2}, {1, 2}, {2, 1}, true, 17), fixed({4099}, {25}, {1}, {12}, {1}, false, 31),
+        fixed({40009}, {3}, {1}, {1}), fixed({257}, {257}, {257}, {0}, {1}, false, 509),
+        fixed({521, 257}, {3, 3}, {2, 2}, {1, 1}), adaptive({67, 131}, {7, 11}, 13), adaptive({523, 67}, {3, 1})}) {
+    CAPTURE(pool.in, pool.kernel, pool.adaptive);
+    const auto x = as<float>(draw.values(pool.inputs())), dy = as<float>(draw.values(pool.outputs()));
+    const Sizes index = run_forward(pool, x).index;
+    CHECK(test::same_on_any_threads([&] { return run_forward(pool, x).y; }));
+    CHECK(test::same_on_any_threads([&] { return run_forward(pool, x).index; }));
+    CHECK(test::same_on_any_threads([&] { return run_values(pool, x); }));
+    CHECK(test::same_on_any_threads([&] { return run_backward(pool, dy, index); }));
+  }
+}
+
+TEST_CASE("an empty output of an adaptive max pool gives zero gradients, an empty batch nothing") {
+  CHECK(run_forward(adaptive({5}, {0}), Values(5, 1.0)).y.empty());
+  CHECK(run_backward(adaptive({5}, {0}), Values{}, {}) == Values(5, 0.0));
+  CHECK(run_backward(adaptive({2, 3}, {0, 2}, 2), Values{}, {}) == Values(12, 0.0));
+  Values kept = {1, 2, 3, 4, 5, 6};
+  run_backward(adaptive({2, 3}, {4, 0}), Values{}, {}, kept, true);
+  CHECK(kept == Values{1, 2, 3, 4, 5, 6});
+  CHECK(run_forward(fixed({5}, {2}, {1}, {0}, {1}, false, 0), Values{}).y.empty());
+  CHECK(run_backward(fixed({5}, {2}, {1}, {0}, {1}, false, 0), Values{}, {}).empty());
+  CHECK(run_backward(adaptive({5}, {3}, 0), Values{}, {}).empty());
+}
+
+TEST_CASE("extreme but valid options neither wrap nor read outside") {
+  const std::int64_t huge = std::int64_t{1} << 61;
+  const auto run = [](std::int64_t length, Window1d w, std::int64_t outputs) {
+    Sizes out(1), in = {length};
+    output_size("max_pool", {&w, 1}, WindowKind::pool, in, out);
+    REQUIRE(out[0] == outputs);
+    const kernels::MaxPoolParams p{.planes = 1,
+                                   .in = {1, 1, length},
+                                   .out = {1, 1, outputs},
+                                   .kernel = {1, 1, w.kernel},
+                                   .stride = {1, 1, w.stride},
+                                   .padding_left = {0, 0, w.padding_left},
+                                   .padding_right = {0, 0, w.padding_right},
+                                   .dilation = {1, 1, w.dilation}};
+    Values x;
+    for (std::int64_t i = 0; i < length; ++i) x.push_back(double(i));
+    Values y(std::size_t(outputs), kNaN), values = y, dx(std::size_t(length), kNaN), dy(std::size_t(outputs), 1.0);
+    Sizes index(std::size_t(outputs), -1);
+    kernels::max_pool(p, x.data(), y.data(), index.data());
+    kernels::max_pool(p, x.data(), values.data(), nullptr);
+    kernels::max_pool_backward(p, dy.data(), index.data(), dx.data(), false);
+    CHECK(values == y);
+    double total = 0;
+    for (const double d : dx) total += d;
+    CHECK(total == double(outputs));
+    return y;
+  };
+  CHECK(run(5, {.kernel = huge, .stride = 1, .padding_left = huge / 2, .padding_right = huge / 2}, 6) ==
+        Values{4, 4, 4, 4, 4, 4});
+  CHECK(run(7, {.kernel = 1, .stride = 3, .dilation = INT64_MAX}, 3) == Values{0, 3, 6});
+  CHECK(run(7, {.kernel = 2, .stride = INT64_MAX, .dilation = huge, .ceil_mode = true}, 1) == Values{0});
+  CHECK(run(7, {.kernel = 3, .stride = INT64_MAX}, 1) == Values{2});
+  CHECK(run(7, {.kernel = 2, .stride = 2, .dilation = 6}, 1) == Values{6});
+}
+
+TEST_CASE("a backward does not write outside its plane, whatever the indices say") {
+  const MaxPool pool = fixed({9}, {3}, {3}, {0}, {1}, false, 2);
+  const Values dy = {1, 2, 3, 4, 5, 6};
+  const Values dx = run_backward(pool, dy, {0, 13, -1, INT64_MIN, 4, INT64_MAX});
+  CHECK(dx == Values{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0});
+}
