@@ -9,6 +9,7 @@ std::vector<LayerType> linear_layers();
 std::vector<LayerType> conv_layers();
 std::vector<LayerType> conv_transpose_layers();
 std::vector<LayerType> pool_layers();
+std::vector<LayerType> lp_pool_layers();
 std::vector<LayerType> max_pool_layers();
 std::vector<LayerType> max_unpool_layers();
 std::vector<LayerType> activation_layers();

@@ -15,6 +15,7 @@
 #include "taper/nn/join.hpp"
 #include "taper/nn/linear.hpp"
 #include "taper/nn/loss.hpp"
+#include "taper/nn/lp_pool.hpp"
 #include "taper/nn/max_pool.hpp"
 #include "taper/nn/max_unpool.hpp"
 #include "taper/nn/module.hpp"

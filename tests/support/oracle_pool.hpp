@@ -17,13 +17,20 @@ struct AvgPool {
   bool ceil_mode = false;
   bool count_include_pad = true;
   std::int64_t divisor_override = 0;
-  Sizes adaptive = {};  ///< the output size of an adaptive pool; the options above do not matter then
+  Sizes adaptive = {};       ///< the output size of an adaptive pool; the options above do not matter then
+  Sizes padding_right = {};  ///< when it differs from `padding`, the left one
+  Sizes dilation = {};       ///< when it is not 1
+
+  std::int64_t right(std::size_t d) const { return padding_right.empty() ? padding[d] : padding_right[d]; }
+  std::int64_t gap(std::size_t d) const { return dilation.empty() ? 1 : dilation[d]; }
+  std::int64_t span(std::size_t d) const { return gap(d) * (kernel[d] - 1) + 1; }
 
   /// The output length of dimension `d`, if PyTorch admits it.
   std::optional<std::int64_t> length(std::size_t d) const {
     if (!adaptive.empty()) return adaptive[d];
-    const std::int64_t k = kernel[d], s = stride[d], p = padding[d], travel = in[d] + 2 * p - k;
-    if (in[d] < 1 || k < 1 || s < 1 || p < 0 || 2 * p > k) return std::nullopt;
+    const std::int64_t k = kernel[d], s = stride[d], p = padding[d];
+    if (in[d] < 1 || k < 1 || s < 1 || p < 0 || 2 * std::max(p, right(d)) > span(d)) return std::nullopt;
+    const std::int64_t travel = in[d] + p + right(d) - span(d);
     // The largest o with o * s <= travel, or the smallest with o * s >= travel.
     std::int64_t last = -1000;
     while ((last + 1) * s <= travel) ++last;
@@ -31,6 +38,11 @@ struct AvgPool {
     if (ceil_mode && last * s >= in[d] + p) --last;
     if (last < 0) return std::nullopt;
     return last + 1;
+  }
+  bool admitted() const {
+    for (std::size_t d = 0; d < in.size(); ++d)
+      if (!length(d)) return false;
+    return true;
   }
 
   Sizes out() const {
@@ -45,53 +57,70 @@ struct AvgPool {
     return n;
   }
 
-  /// Calls visit(plane, output, input, divisor) for every output and every input element its window holds.
+  /// One window along one dimension: the elements it holds, and how many positions of the padded input.
+  struct Window {
+    Sizes elements;
+    double padded = 0;
+  };
+
+  Window window(std::size_t d, std::int64_t i, std::int64_t outputs) const {
+    Window w;
+    if (!adaptive.empty()) {
+      for (std::int64_t j = i * in[d] / outputs; j * outputs < (i + 1) * in[d]; ++j) w.elements.push_back(j);
+      return w;
+    }
+    for (std::int64_t tap = 0; tap < kernel[d]; ++tap) {
+      const std::int64_t at = i * stride[d] - padding[d] + tap * gap(d);
+      if (at >= in[d] + right(d)) break;
+      w.padded += 1;
+      if (at >= 0 && at < in[d]) w.elements.push_back(at);
+    }
+    return w;
+  }
+
+  /// Calls visit(output, input, divisor) for every output and every input element its window holds, in one plane.
   template <class Visit>
   void for_each(const Visit& visit) const {
-    const Sizes outs = out();
     const std::size_t rank = in.size();
-    const std::int64_t outputs = numel(outs), inputs = numel(in);
-    for (std::int64_t plane = 0; plane < planes; ++plane)
-      for (std::int64_t o = 0; o < outputs; ++o) {
-        Sizes first(rank), last(rank);
-        double full = 1, valid = 1;
-        for (std::size_t d = rank, rest = std::size_t(o); d-- > 0; rest /= std::size_t(outs[d])) {
-          const auto i = std::int64_t(rest % std::size_t(outs[d]));
-          std::int64_t start = 0, end = 0;
-          if (adaptive.empty()) {
-            start = i * stride[d] - padding[d];
-            end = std::min(start + kernel[d], in[d] + padding[d]);
-          } else {
-            start = i * in[d] / outs[d];
-            while (end * outs[d] < (i + 1) * in[d]) ++end;
-          }
-          full *= double(end - start);
-          first[d] = std::max<std::int64_t>(start, 0);
-          last[d] = std::min(end, in[d]);
-          valid *= double(last[d] - first[d]);
+    std::vector<std::vector<Window>> windows(3, {{{0}, 1}});
+    Sizes extent(3, 1);
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::size_t at = 3 - rank + d;
+      extent[at] = in[d];
+      windows[at].clear();
+      const std::int64_t outputs = *length(d);
+      for (std::int64_t i = 0; i < outputs; ++i) windows[at].push_back(window(d, i, outputs));
+    }
+    std::size_t o = 0;
+    for (const Window& a : windows[0])
+      for (const Window& b : windows[1])
+        for (const Window& c : windows[2]) {
+          double divisor = double(a.elements.size()) * double(b.elements.size()) * double(c.elements.size());
+          if (adaptive.empty() && count_include_pad) divisor = a.padded * b.padded * c.padded;
+          if (divisor_override != 0) divisor = double(divisor_override);
+          for (const std::int64_t i : a.elements)
+            for (const std::int64_t j : b.elements)
+              for (const std::int64_t k : c.elements)
+                visit(o, std::size_t((i * extent[1] + j) * extent[2] + k), divisor);
+          ++o;
         }
-        double divisor = count_include_pad ? full : valid;
-        if (divisor_override != 0) divisor = double(divisor_override);
-        for (std::int64_t j = 0; j < std::int64_t(valid); ++j) {
-          std::int64_t i = 0, rest = j, pitch = 1;
-          for (std::size_t d = rank; d-- > 0; pitch *= in[d]) {
-            i += (first[d] + rest % (last[d] - first[d])) * pitch;
-            rest /= last[d] - first[d];
-          }
-          visit(std::size_t(plane * outputs + o), std::size_t(plane * inputs + i), divisor);
-        }
-      }
   }
 
   std::vector<double> forward(const std::vector<double>& x) const {
-    std::vector<double> y(std::size_t(planes * numel(out())));
-    for_each([&](std::size_t o, std::size_t i, double divisor) { y[o] += x[i] / divisor; });
+    const std::size_t outputs = std::size_t(numel(out())), inputs = std::size_t(numel(in));
+    std::vector<double> y(std::size_t(planes) * outputs);
+    for_each([&](std::size_t o, std::size_t i, double divisor) {
+      for (std::size_t p = 0; p < std::size_t(planes); ++p) y[p * outputs + o] += x[p * inputs + i] / divisor;
+    });
     return y;
   }
 
   std::vector<double> backward(const std::vector<double>& dy) const {
-    std::vector<double> dx(std::size_t(planes * numel(in)));
-    for_each([&](std::size_t o, std::size_t i, double divisor) { dx[i] += dy[o] / divisor; });
+    const std::size_t outputs = std::size_t(numel(out())), inputs = std::size_t(numel(in));
+    std::vector<double> dx(std::size_t(planes) * inputs);
+    for_each([&](std::size_t o, std::size_t i, double divisor) {
+      for (std::size_t p = 0; p < std::size_t(planes); ++p) dx[p * inputs + i] += dy[p * outputs + o] / divisor;
+    });
     return dx;
   }
 };

@@ -34,7 +34,7 @@ struct PoolDescription {
   bool averages = true;                               ///< false: windows are not divided, the columns stay empty
   bool count_include_pad = true;                      ///< whether padding counts in the divisor
   std::optional<std::int64_t> divisor_override = {};  ///< the divisor of all windows, if given
-  std::int64_t multiplier = 1;  ///< what an average is multiplied by (LPPool: the kernel's volume)
+  double multiplier = 1;  ///< what an average is multiplied by (LPPool: the kernel's volume)
   std::vector<PoolDimension> dimensions = {};
 
   /// What the window of an output is divided by: `divisor({1, 0})` for row 1, column 0.

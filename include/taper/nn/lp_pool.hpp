@@ -1,0 +1,79 @@
+#pragma once
+
+#include "taper/nn/module.hpp"
+#include "taper/nn/pool_description.hpp"
+#include "taper/nn/sizes.hpp"
+
+namespace taper::nn {
+
+// --- options --------------------------------------------------------------------------------------------------------
+
+struct LPPool1dOptions {
+  static constexpr const char* kType = "LPPool1d";
+  static constexpr int kDims = 1;
+  double norm_type = 0;
+  Sizes<1> kernel_size = 0;
+  MaybeSizes<1> stride = {};  ///< left out: the kernel size
+  bool ceil_mode = false;
+};
+
+struct LPPool2dOptions {
+  static constexpr const char* kType = "LPPool2d";
+  static constexpr int kDims = 2;
+  double norm_type = 0;
+  Sizes<2> kernel_size = 0;
+  MaybeSizes<2> stride = {};  ///< left out: the kernel size
+  bool ceil_mode = false;
+};
+
+struct LPPool3dOptions {
+  static constexpr const char* kType = "LPPool3d";
+  static constexpr int kDims = 3;
+  double norm_type = 0;
+  Sizes<3> kernel_size = 0;
+  MaybeSizes<3> stride = {};  ///< left out: the kernel size
+  bool ceil_mode = false;
+};
+
+void fields(LPPool1dOptions& options, FieldVisitor& visitor);
+void fields(LPPool2dOptions& options, FieldVisitor& visitor);
+void fields(LPPool3dOptions& options, FieldVisitor& visitor);
+
+// --- functions ------------------------------------------------------------------------------------------------------
+
+namespace functional {
+
+/// The power mean of windows over the last dimension, times the kernel's size before the root:
+/// [N, C, L] -> [N, C, L'], or without N; y = (sum of x^p)^(1 / p), p being `norm_type`. There is no absolute value:
+/// with p = 1 a negative sum stays negative, and a root of a negative sum is NaN. In `ceil_mode` the mean of a window
+/// cut off by the border is multiplied by the whole kernel's size too. Where the sum is 0 no gradient flows (a
+/// p below 1 still gives NaN at an x of 0). Source: PyTorch, LPPool1d.
+/// Errors: `ErrorKind::config` (options, p of 0, infinite or NaN), `ErrorKind::shape`, `ErrorKind::type` for int64.
+Tensor lp_pool1d(const Tensor& input, const LPPool1dOptions& options);
+/// The same over height and width: [N, C, H, W] -> [N, C, H', W'], or without N. Source: PyTorch, LPPool2d.
+Tensor lp_pool2d(const Tensor& input, const LPPool2dOptions& options);
+/// The same over depth, height and width: [N, C, D, H, W] -> [N, C, D', H', W'], or without N. Source: PyTorch,
+/// LPPool3d.
+Tensor lp_pool3d(const Tensor& input, const LPPool3dOptions& options);
+
+}  // namespace functional
+
+// --- layers ---------------------------------------------------------------------------------------------------------
+
+/// The function that belongs to the options `O`, as a layer.
+template <class O>
+class PowerPool : public Layer<O> {
+ public:
+  /// Errors: `ErrorKind::config` for options that no input could make valid.
+  explicit PowerPool(O options);
+  Tensor forward(const Tensor& x) override;
+  static Shape infer(O& options, std::span<const Shape> inputs);
+  /// What the layer does to an input of these extents, window by window.
+  PoolDescription describe(const Sizes<O::kDims>& input) const;
+};
+
+using LPPool1d = PowerPool<LPPool1dOptions>;  ///< applies `functional::lp_pool1d`
+using LPPool2d = PowerPool<LPPool2dOptions>;  ///< applies `functional::lp_pool2d`
+using LPPool3d = PowerPool<LPPool3dOptions>;  ///< applies `functional::lp_pool3d`
+
+}  // namespace taper::nn

@@ -1,0 +1,145 @@
+#include "taper/nn/lp_pool.hpp"
+
+#include <cmath>
+
+#include "base/window.hpp"
+#include "catalogue.hpp"
+#include "pool_geometry.hpp"
+#include "spatial.hpp"
+#include "taper/nn/pool.hpp"
+#include "taper/ops.hpp"
+
+namespace taper::nn {
+
+// --- geometry, for any number of spatial dimensions -----------------------------------------------------------------
+
+namespace {
+
+constexpr const char* kNames[] = {"lp_pool1d", "lp_pool2d", "lp_pool3d"};
+
+template <class O>
+constexpr const char* kName = kNames[O::kDims - 1];
+
+/// The checked windows of a pool. A stride left out is the kernel size.
+template <class O>
+std::array<Window1d, O::kDims> windows_of(const O& options) {
+  std::array<Window1d, O::kDims> windows;
+  for (int d = 0; d < O::kDims; ++d)
+    windows[std::size_t(d)] = {.kernel = options.kernel_size[d],
+                               .stride = options.stride.value_or(options.kernel_size)[d],
+                               .ceil_mode = options.ceil_mode};
+  check_options(kName<O>, windows, WindowKind::average_pool);
+  if (options.norm_type == 0 || !std::isfinite(options.norm_type))
+    fail(ErrorKind::config, kName<O>, ": norm_type must be a finite number other than 0: expected a number, got ",
+         options.norm_type);
+  return windows;
+}
+
+template <class O>
+double volume(const O& options) {
+  double product = 1;
+  for (const std::int64_t k : options.kernel_size.values) product *= double(k);
+  return product;
+}
+
+template <class O>
+Shape output_shape(const O& options, const Shape& input) {
+  constexpr int N = O::kDims;
+  const auto windows = windows_of(options);
+  check_spatial_input(kName<O>, input, N);
+  std::array<std::int64_t, N> out;
+  output_size(kName<O>, windows, WindowKind::average_pool, {input.end() - N, std::size_t(N)}, out);
+  return input.slice(0, input.rank() - N).concat(Shape(out));
+}
+
+Tensor average(const Tensor& x, const LPPool1dOptions& o) {
+  return functional::avg_pool1d(x, {.kernel_size = o.kernel_size, .stride = o.stride, .ceil_mode = o.ceil_mode});
+}
+Tensor average(const Tensor& x, const LPPool2dOptions& o) {
+  return functional::avg_pool2d(x, {.kernel_size = o.kernel_size, .stride = o.stride, .ceil_mode = o.ceil_mode});
+}
+Tensor average(const Tensor& x, const LPPool3dOptions& o) {
+  return functional::avg_pool3d(x, {.kernel_size = o.kernel_size, .stride = o.stride, .ceil_mode = o.ceil_mode});
+}
+
+template <class O>
+Tensor pool(const Tensor& x, const O& options) {
+  check_floating(kName<O>, x.dtype());
+  output_shape(options, x.shape());
+  const Tensor mean = average(pow(x, options.norm_type), options);
+  // sign * relu(abs) is the mean itself; its gradient at 0 is 0, where the root's is infinite.
+  return pow(sign(mean) * relu(abs(mean)) * volume(options), 1 / options.norm_type);
+}
+
+}  // namespace
+
+// --- functions ------------------------------------------------------------------------------------------------------
+
+namespace functional {
+
+Tensor lp_pool1d(const Tensor& input, const LPPool1dOptions& options) { return pool(input, options); }
+Tensor lp_pool2d(const Tensor& input, const LPPool2dOptions& options) { return pool(input, options); }
+Tensor lp_pool3d(const Tensor& input, const LPPool3dOptions& options) { return pool(input, options); }
+
+}  // namespace functional
+
+// --- layers ---------------------------------------------------------------------------------------------------------
+
+template <class O>
+PowerPool<O>::PowerPool(O options) : Layer<O>(std::move(options)) {
+  windows_of(this->options_);
+}
+
+template <class O>
+Tensor PowerPool<O>::forward(const Tensor& x) {
+  return pool(x, this->options_);
+}
+
+template <class O>
+Shape PowerPool<O>::infer(O& options, std::span<const Shape> inputs) {
+  return output_shape(options, inputs[0]);
+}
+
+template <class O>
+PoolDescription PowerPool<O>::describe(const Sizes<O::kDims>& input) const {
+  return describe_sliding({.layer = this->to_string(), .multiplier = volume(this->options_)}, kName<O>,
+                          windows_of(this->options_), WindowKind::average_pool, input.values);
+}
+
+template class PowerPool<LPPool1dOptions>;
+template class PowerPool<LPPool2dOptions>;
+template class PowerPool<LPPool3dOptions>;
+
+// --- fields ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+template <class Options>
+void power_fields(Options& o, FieldVisitor& visit) {
+  visit({"norm_type", "the power p of (sum of x^p)^(1/p), not 0", kAny, true}, o.norm_type);
+  visit({"kernel_size", "extent of the window", kPositive, true}, o.kernel_size);
+  visit({"stride", "distance between windows; null: the kernel size", kPositive}, o.stride);
+  visit({"ceil_mode", "round the output size up instead of down"}, o.ceil_mode);
+}
+
+}  // namespace
+
+void fields(LPPool1dOptions& o, FieldVisitor& visit) { power_fields(o, visit); }
+void fields(LPPool2dOptions& o, FieldVisitor& visit) { power_fields(o, visit); }
+void fields(LPPool3dOptions& o, FieldVisitor& visit) { power_fields(o, visit); }
+
+// --- catalogue ------------------------------------------------------------------------------------------------------
+
+std::vector<LayerType> lp_pool_layers() {
+  return {
+      layer_type<LPPool1d>("The power mean of windows over the last dimension: [N, C, L] -> [N, C, L'].",
+                           R"({"norm_type": 2, "kernel_size": 3, "stride": 2})", {{2, 3, 11}}),
+      layer_type<LPPool2d>("The power mean of windows over height and width: [N, C, H, W] -> [N, C, H', W'].",
+                           R"({"norm_type": 2, "kernel_size": [2, 3], "stride": [2, 1]})", {{2, 3, 7, 5}}),
+      layer_type<LPPool3d>(
+          "The power mean of windows over depth, height and width: [N, C, D, H, W] -> [N, C, D', H', W'].",
+          R"({"norm_type": 2, "kernel_size": [2, 3, 2], "stride": [1, 2, 3]})", {{2, 3, 3, 5, 7}}),
+  };
+}
+
+}  // namespace taper::nn
