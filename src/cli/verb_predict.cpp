@@ -54,7 +54,7 @@ class Predict final : public Command {
     const std::vector<NamedTensor> arrays = io::load_arrays(input_);
     Tensor samples = find(arrays, source).to(DType::float32);
     // One sample without the batch is a batch of one.
-    return samples.dim() == trained.config.model.input.rank() ? samples.unsqueeze(0) : samples;
+    return samples.dim() == trained.config.model.input().rank() ? samples.unsqueeze(0) : samples;
   }
 
   const Tensor& find(const std::vector<NamedTensor>& arrays, const data::SourceOptions& source) const {

@@ -37,9 +37,14 @@ class Summary {
  public:
   explicit Summary(const config::ModelSpec& model)
       : table_({"layer", "type", "output", "parameters", "mult-adds", "field", "sees"}) {
-    const Shape input = Shape{1}.concat(model.input);
-    table_.add({"input", "", without_batch(input), "", "", ReceptiveField(input).to_string(), ""});
-    add_layers(model.layers, "", {input, ReceptiveField(input)});
+    std::map<std::string, Value> inputs;
+    for (const config::NamedOutline& input : model.inputs) {
+      const Shape& shape = input.outline.shape;
+      const ReceptiveField field(shape);
+      table_.add({input.name, "", without_batch(shape), "", "", field.to_string(), ""});
+      inputs.insert_or_assign(input.name, Value{shape, field});
+    }
+    add_layers(model.layers, "", std::move(inputs));
   }
 
   std::string to_string() const {
@@ -56,30 +61,37 @@ class Summary {
     ReceptiveField field;
   };
 
-  Value add_layers(const std::vector<config::LayerSpec>& layers, const std::string& prefix, const Value& input) {
-    std::map<std::string, Value> values{{"input", input}};
-    Value last = input;
+  /// `values` holds the inputs; what the layers give comes to it.
+  std::map<std::string, Value> add_layers(const std::vector<config::LayerSpec>& layers, const std::string& prefix,
+                                          std::map<std::string, Value> values) {
     for (const config::LayerSpec& layer : layers) {
       std::vector<Shape> shapes;
       std::vector<ReceptiveField> fields;
       for (const std::string& name : layer.inputs) {
-        const auto it = values.find(name);
-        const Value& value = it == values.end() ? last : it->second;
+        const Value& value = values.at(name);
         shapes.push_back(value.shape);
         fields.push_back(value.field);
       }
-      last =
-          layer.type ? add_layer(layer, prefix, fields, shapes) : add_sequential(layer, prefix, {shapes[0], fields[0]});
-      values.insert_or_assign(layer.name, last);
-      for (const config::FurtherOutput& output : layer.further)
-        values.insert_or_assign(layer.name + "." + output.name, Value{output.outline.shape, last.field});
+      if (!layer.type) {
+        add_container(layer, prefix, {shapes[0], fields[0]}, values);
+        continue;
+      }
+      const Value& value = values.insert_or_assign(layer.name, add_layer(layer, prefix, fields, shapes)).first->second;
+      for (const config::NamedOutline& output : layer.further)
+        values.insert_or_assign(layer.name + "." + output.name, Value{output.outline.shape, value.field});
     }
-    return last;
+    return values;
   }
 
-  Value add_sequential(const config::LayerSpec& layer, const std::string& prefix, const Value& input) {
-    table_.add({prefix + layer.name, "Sequential", without_batch(layer.output), "", "", "", ""});
-    return add_layers(layer.layers, prefix + layer.name + ".", input);
+  /// A nested Sequential or Graph: its layers, and what it gives.
+  void add_container(const config::LayerSpec& layer, const std::string& prefix, const Value& input,
+                     std::map<std::string, Value>& values) {
+    table_.add({prefix + layer.name, layer.type_name(), without_batch(layer.output), "", "", "", ""});
+    const auto inside = add_layers(layer.layers, prefix + layer.name + ".", {{"input", input}});
+    const std::string last = layer.layers.empty() ? "input" : layer.layers.back().name;
+    values.insert_or_assign(layer.name, inside.at(layer.outputs.empty() ? last : layer.outputs[0]));
+    for (const config::NamedOutline& output : layer.further)
+      values.insert_or_assign(layer.name + "." + output.name, inside.at(output.name));
   }
 
   Value add_layer(const config::LayerSpec& layer, const std::string& prefix, const std::vector<ReceptiveField>& fields,
@@ -112,7 +124,7 @@ class SummaryCommand final : public Command {
 
   int run() override {
     const config::LoadedModel loaded = read_model(config_, parse_overrides("summary", set_));
-    const bool has_rows = loaded.model.input.rank() > 0;
+    const bool has_rows = !loaded.model.inputs.empty();
     if (has_rows) print(Summary(loaded.model).to_string());
     if (loaded.model.complete && loaded.errors.empty()) return kDone;
     say_errors(loaded);

@@ -22,6 +22,7 @@ class Reader {
 
   /// The layer that is being read, for the messages; "" for none.
   void set_layer(std::string name) { layer_ = std::move(name); }
+  const std::string& layer() const { return layer_; }
 
   /// A number written without point and exponent that fits 64 bits.
   std::optional<std::int64_t> integer(const Json& value, const std::string& pointer);

@@ -156,7 +156,23 @@ void check_monitor(Reader& reader, const TrainingConfig& config, const std::stri
                             asks_validation ? "; add data.validation" : "; add it to metrics"));
 }
 
+/// Training feeds one array of samples to the model and one output to the loss.
+void check_ends(Reader& reader, const TrainingConfig& config) {
+  const ModelSpec& model = config.model;
+  if (model.inputs.size() > 1)
+    reader.error("/model/inputs", cat("training feeds a model one input: expected 1, got ", model.inputs.size(),
+                                      "; taper run takes several"));
+  if (model.outputs.size() > 1)
+    reader.error("/model/outputs",
+                 cat("a loss takes one output: expected 1, got ", model.outputs.size(), "; taper run gives several"));
+  const bool scaled = config.data.normalize != data::Normalize::none;
+  if (scaled && model.inputs.size() == 1 && model.inputs[0].outline.elements == nn::Elements::int64)
+    reader.error("/data/normalize", cat("indices are not scaled: expected \"none\", got \"",
+                                        names_of(config.data.normalize)[std::size_t(config.data.normalize)], '"'));
+}
+
 void check_agreement(Reader& reader, const TrainingConfig& config) {
+  check_ends(reader, config);
   if (config.train.early_stopping)
     check_monitor(reader, config, config.train.early_stopping->monitor, "/train/early_stopping/monitor");
   check_monitor(reader, config, config.train.checkpoint.monitor, "/train/checkpoint/monitor");

@@ -205,7 +205,7 @@ void load_weights(const std::string& path, nn::Module& model) {
 }
 
 Tensor TrainedModel::prepare(const Tensor& inputs) const {
-  return fit_inputs("data", normalization.apply(inputs), config.model.input);
+  return fit_inputs("data", normalization.apply(inputs), config.model);
 }
 
 TrainedModel load_for_prediction(const std::string& path) {

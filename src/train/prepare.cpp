@@ -1,5 +1,6 @@
 #include "train/prepare.hpp"
 
+#include <cmath>
 #include <tuple>
 
 #include "base/fail.hpp"
@@ -19,8 +20,19 @@ std::string samples_of(const Shape& shape) {
 
 void fit(const std::string& where, data::Dataset& set, const data::Normalization& normalization,
          const config::TrainingConfig& config) {
-  set.inputs = fit_inputs(where, normalization.apply(set.inputs), config.model.input);
+  set.inputs = fit_inputs(where, normalization.apply(set.inputs), config.model);
   set.targets = fit_targets(where, set.targets, config.model.output(), config.loss);
+}
+
+/// Files of samples are read as float32, which holds whole numbers exactly up to 2^24.
+Tensor as_indices(const std::string& where, const Tensor& inputs) {
+  constexpr double kMost = 1 << 24;
+  const std::vector<double> numbers = inputs.to_vector<double>();
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (!(std::abs(numbers[i]) <= kMost) || numbers[i] != std::floor(numbers[i]))
+      fail(ErrorKind::format, where, ": input ", i, " is no index: expected a whole number of at most 2^24, got ",
+           numbers[i]);
+  return inputs.to(DType::int64);
 }
 
 }  // namespace
@@ -29,10 +41,12 @@ void FieldFinder::visit(const Field& field, FieldAccess& access) {
   if (key == field.key) value = access.get();
 }
 
-Tensor fit_inputs(const std::string& where, const Tensor& inputs, const Shape& input) {
-  const Shape wanted = batched(inputs.size(0), input);
-  if (inputs.shape() == wanted) return inputs;
-  if (inputs.dim() == 2 && inputs.numel() == wanted.numel()) return reshape(inputs, {wanted.begin(), wanted.end()});
+Tensor fit_inputs(const std::string& where, const Tensor& inputs, const config::ModelSpec& model) {
+  const Shape input = model.input(), wanted = batched(inputs.size(0), input);
+  const bool takes_indices = model.inputs[0].outline.elements == nn::Elements::int64;
+  const Tensor samples = takes_indices ? as_indices(where, inputs) : inputs;
+  if (samples.shape() == wanted) return samples;
+  if (samples.dim() == 2 && samples.numel() == wanted.numel()) return reshape(samples, {wanted.begin(), wanted.end()});
   fail(ErrorKind::shape, where, ": inputs do not fit the model: expected ", samples_of(input), ", got ",
        inputs.shape());
 }

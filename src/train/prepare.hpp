@@ -25,9 +25,9 @@ struct TrainingData {
 /// classes the model has no output for.
 TrainingData prepare_data(const config::TrainingConfig& config);
 
-/// Samples [N, ...] in the shape a model takes, [N, input...]: a table's rows may fill any shape.
-/// Errors: `ErrorKind::shape`.
-Tensor fit_inputs(const std::string& where, const Tensor& inputs, const Shape& input);
+/// Samples [N, ...] as the model takes them, [N, input...]: a table's rows may fill any shape; whole numbers become
+/// int64 where the model wants indices. Errors: `ErrorKind::shape`, `ErrorKind::format`.
+Tensor fit_inputs(const std::string& where, const Tensor& inputs, const config::ModelSpec& model);
 
 /// Targets for outputs [N, output...]: numbers in the outputs' shape; classes checked to be below the number of
 /// outputs, except those the loss ignores. Errors: `ErrorKind::shape`, `ErrorKind::format`.

@@ -189,3 +189,83 @@ TEST_CASE("run answers PyTorch's stored cases") {
   }
   CHECK(cases >= 35);
 }
+
+TEST_CASE("run takes several inputs and gives several outputs by the names of the model") {
+  const TempFolder folder;
+  folder.write("m.json", R"({
+    "inputs": {"left": {"shape": [2]}, "index": {"shape": [3], "dtype": "int64"}, "right": {"shape": [5]}},
+    "layers": [{"type": "Linear", "name": "a", "inputs": ["left"], "out_features": 5},
+               {"type": "Multiply", "name": "product", "inputs": ["a", "right"]},
+               {"type": "Identity", "name": "same", "inputs": ["index"]}],
+    "outputs": ["product", "same", "a"]})");
+  const config::LoadedModel loaded = config::load_model(folder / "m.json");
+  manual_seed(5);
+  const auto model = config::build_model(loaded.model);
+  model->to(DType::float64);
+  const Tensor left = randn({7, 2}, DType::float64), right = randn({7, 5}, DType::float64),
+               index = tensor({{1, 0, 4}}, DType::int64), gy = randn({7, 5}, DType::float64),
+               ga = randn({7, 5}, DType::float64);
+  left.requires_grad_();
+  right.requires_grad_();
+  const auto outputs = model->forward_outputs(std::vector<Tensor>{left, index, right});
+  outputs[0].backward(gy, true);
+  outputs[2].backward(ga);
+  io::save_safetensors(folder / "w.safetensors", model->state_dict());
+  io::save_safetensors(folder / "x.safetensors", {{"left", left}, {"index", index}, {"right", right}});
+  io::save_safetensors(folder / "gy.safetensors", {{"product", gy}, {"a", ga}});
+  const auto out = results(folder, {"m.json", "--weights", "w.safetensors", "--input", "x.safetensors", "--grad-output",
+                                    "gy.safetensors", "--dtype", "float64"});
+  CHECK(names(out) ==
+        std::vector<std::string>{"a", "grad.a.bias", "grad.a.weight", "grad.left", "grad.right", "product", "same"});
+  CHECK(distance(out.find("product"), outputs[0]) == 0);
+  CHECK(distance(out.find("same"), index) == 0);
+  CHECK(distance(out.find("a"), outputs[2]) == 0);
+  CHECK(distance(out.find("grad.left"), left.grad()) < 1e-15);
+  CHECK(distance(out.find("grad.right"), right.grad()) == 0);
+  for (const auto& [name, parameter] : model->named_parameters())
+    CHECK(distance(out.find("grad." + name), parameter.grad()) < 1e-14);
+
+  const auto refused = [&](const char* option, const char* file) {
+    std::vector<std::string> arguments{"run",           "m.json",         "--input",  "x.safetensors",
+                                       "--grad-output", "gy.safetensors", "--output", "out.safetensors"};
+    *(std::find(arguments.begin(), arguments.end(), option) + 1) = file;
+    const Outcome outcome = run_taper(folder.path(), arguments);
+    CHECK(outcome.exit == 1);
+    return outcome.err;
+  };
+  io::save_npy(folder / "x.npy", left);
+  CHECK(refused("--input", "x.npy") ==
+        "taper: x.npy: an npy file holds one array: expected a safetensors file with left, index, right, got npy\n");
+  io::save_safetensors(folder / "less.safetensors", {{"left", left}, {"index", index}});
+  CHECK(refused("--input", "less.safetensors") ==
+        "taper: less.safetensors: a tensor is missing: expected right, got index, left\n");
+  io::save_safetensors(folder / "swapped.safetensors", {{"left", index}, {"index", index}, {"right", right}});
+  CHECK(refused("--input", "swapped.safetensors") ==
+        "taper: swapped.safetensors: wrong element type of left: expected a floating one, got int64\n");
+  io::save_safetensors(folder / "swapped.safetensors", {{"left", left}, {"index", left}, {"right", right}});
+  CHECK(refused("--input", "swapped.safetensors") ==
+        "taper: swapped.safetensors: wrong element type of index: expected whole numbers, got float64\n");
+  io::save_safetensors(folder / "one.safetensors", {{"product", gy}});
+  CHECK(refused("--grad-output", "one.safetensors") ==
+        "taper: one.safetensors: a tensor is missing: expected a, got product\n");
+}
+
+TEST_CASE("run uses a model's own names for a single input and output, from npy files too") {
+  const TempFolder folder;
+  folder.write("m.json", R"({"inputs": {"x": {"shape": [2]}}, "layers": [
+    {"type": "Linear", "name": "fc", "out_features": 3}], "outputs": ["fc"]})");
+  io::save_npy(folder / "x.npy", ones({5, 2}));
+  io::save_npy(folder / "gy.npy", ones({5, 3}));
+  const auto out = results(folder, {"m.json", "--input", "x.npy", "--grad-output", "gy.npy"});
+  CHECK(names(out) ==
+        std::vector<std::string>{"fc", "grad.fc.bias", "grad.fc.weight", "grad.x", "param.fc.bias", "param.fc.weight"});
+}
+
+TEST_CASE("run refuses a model with an unknown key") {
+  const TempFolder folder;
+  folder.write("m.json", R"({"input": {"shape": [2]}, "layers": [{"type": "ReLU"}], "layres": []})");
+  io::save_npy(folder / "x.npy", ones({5, 2}));
+  const Outcome outcome = run_taper(folder.path(), {"run", "m.json", "--input", "x.npy", "--output", "o"});
+  CHECK(outcome.exit == 2);
+  CHECK(outcome.err.find("unknown key; did you mean layers?") != std::string::npos);
+}

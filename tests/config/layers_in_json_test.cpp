@@ -1,38 +1,34 @@
 #include "config/model_json.hpp"
 #include "config/training_config.hpp"
 #include "support/catch.hpp"
-#include "taper/creation.hpp"
+#include "support/layer_case.hpp"
 #include "taper/nn/registry.hpp"
 
 // What holds for every layer of the catalogue when it comes from JSON.
 using namespace taper;
 using namespace taper::config;
+using test::keys_of;
 
 namespace {
 
 std::vector<std::int64_t> without_batch(const Shape& shape) { return {shape.begin() + 1, shape.end()}; }
 
-/// A model of the layer's own example; a layer of several inputs reads the model's input as often as it needs.
+/// A model of the layer's own example, with an input for each of the layer's.
 Json example_model(const nn::LayerType& type, const Json& options) {
-  Json layer = {{"type", type.name}};
+  Json layer = {{"type", type.name}}, inputs = Json::object(), names = Json::array();
   layer.update(options);
-  if (type.min_inputs > 1) layer["inputs"] = std::vector<std::string>(type.min_inputs, "input");
-  return {{"input", {{"shape", without_batch(type.example_inputs.at(0))}}}, {"layers", Json::array({layer})}};
+  for (std::size_t i = 0; i < type.example_inputs.size(); ++i) {
+    const bool indices = type.reads[std::min(i, type.reads.size() - 1)] == nn::Elements::int64;
+    names.push_back("x" + std::to_string(i));
+    inputs[names.back()] = {{"shape", without_batch(type.example_inputs[i])}, {"dtype", indices ? "int64" : "float32"}};
+  }
+  if (names.size() > 1) layer["inputs"] = names;
+  return {{"inputs", inputs}, {"layers", Json::array({layer})}};
 }
 
 Json example_of(const nn::LayerType& type) { return Json::parse(type.example); }
 
 std::string errors_of(const Json& model) { return parse_model(model.dump(), "m.json").errors; }
-
-/// The keys of a layer, by its own description.
-std::vector<std::string> keys_of(const nn::LayerType& type) {
-  struct Keys final : FieldVisitor {
-    std::vector<std::string> names;
-    void visit(const Field& field, FieldAccess&) override { names.push_back(field.key); }
-  } keys;
-  type.visit(type.new_options().get(), keys);
-  return keys.names;
-}
 
 }  // namespace
 
@@ -46,7 +42,7 @@ TEST_CASE("every layer is built from JSON, and its resolved JSON reads back as t
     for (const std::string& key : keys_of(type)) CHECK(resolved["layers"][0].contains(key));
     const LoadedModel again = parse_model(resolved.dump(), "again.json");
     CHECK(json_of(again.model) == resolved);
-    const Tensor output = build_model(again.model)->forward(ones(type.example_inputs.at(0)));
+    const Tensor output = build_model(again.model)->forward_all(test::random_inputs(type, DType::float32));
     CHECK(without_batch(output.shape()) == without_batch(loaded.model.layers[0].output));
   }
 }

@@ -33,6 +33,7 @@ class Join : public Layer<O> {
   Tensor forward_all(std::span<const Tensor> inputs) override;
   Tensor forward(const Tensor& x) override { return forward_all({&x, 1}); }
   static Shape infer(O& options, std::span<const Shape> inputs);
+  static constexpr Elements kReads[] = {std::is_same_v<O, ConcatOptions> ? Elements::any : Elements::floating};
 };
 
 /// The sum: [*], [*], ... -> [*]. Inputs have as many dimensions; an extent of 1 repeats.

@@ -21,6 +21,16 @@ struct LoadReport {
   bool complete() const { return missing.empty() && unexpected.empty(); }
 };
 
+/// Which kind of elements a layer reads or gives; `any` gives what it reads.
+enum class Elements { floating, int64, any };
+
+/// What is known of a result before it is computed.
+struct Outline {
+  Shape shape;
+  Elements elements;
+  Outline(const Shape& s, Elements e = Elements::floating) : shape(s), elements(e) {}
+};
+
 /// A layer or a model: named parameters, buffers and children, and what they do to a tensor.
 ///
 /// A module holds its parameters and members by address, so it is neither copied nor moved.

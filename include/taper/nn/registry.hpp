@@ -11,16 +11,6 @@ namespace taper::nn {
 /// For `LayerType::max_inputs`: no limit.
 inline constexpr std::size_t kManyInputs = std::size_t(-1);
 
-/// Which kind of elements a layer reads or gives; `any` gives what it reads.
-enum class Elements { floating, int64, any };
-
-/// What is known of a result before it is computed.
-struct Outline {
-  Shape shape;
-  Elements elements;
-  Outline(const Shape& s, Elements e = Elements::floating) : shape(s), elements(e) {}
-};
-
 /// A layer as JSON, `taper layers` and the tests of every layer know it.
 struct LayerType {
   std::string name;                   ///< the class name and JSON "type"

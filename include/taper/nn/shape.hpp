@@ -42,6 +42,7 @@ class Flatten : public Layer<FlattenOptions> {
   /// Errors: `ErrorKind::shape` when there are no such dimensions.
   Tensor forward(const Tensor& x) override { return flatten(x, options_.start_dim, options_.end_dim); }
   static Shape infer(Options& options, std::span<const Shape> inputs);
+  static constexpr Elements kReads[] = {Elements::any};
 };
 
 /// Removes dimension `dim` when its extent is 1, else changes nothing: [N, C, 1] -> [N, C] by default. A layer of
@@ -53,6 +54,7 @@ class Squeeze : public Layer<SqueezeOptions> {
   Tensor forward(const Tensor& x) override { return squeeze(x, options_.dim); }
   /// Errors: also when `dim` is the batch, whose extent a model must not depend on.
   static Shape infer(Options& options, std::span<const Shape> inputs);
+  static constexpr Elements kReads[] = {Elements::any};
 };
 
 /// Gives back its input.
@@ -61,6 +63,7 @@ class Identity : public Layer<IdentityOptions> {
   explicit Identity(IdentityOptions options = {});
   Tensor forward(const Tensor& x) override { return x; }
   static Shape infer(Options&, std::span<const Shape> inputs) { return inputs[0]; }
+  static constexpr Elements kReads[] = {Elements::any};
 };
 
 }  // namespace taper::nn
