@@ -19,5 +19,6 @@ std::vector<LayerType> pad_layers();
 std::vector<LayerType> join_layers();
 std::vector<LayerType> rnn_layers();
 std::vector<LayerType> rnn_cell_layers();
+std::vector<LayerType> attention_layers();
 
 }  // namespace taper::nn

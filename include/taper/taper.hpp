@@ -8,6 +8,7 @@
 #include "taper/error.hpp"
 #include "taper/io.hpp"
 #include "taper/nn/activation.hpp"
+#include "taper/nn/attention.hpp"
 #include "taper/nn/conv.hpp"
 #include "taper/nn/conv_transpose.hpp"
 #include "taper/nn/dropout.hpp"

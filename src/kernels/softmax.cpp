@@ -46,6 +46,18 @@ void softmax_grad(const T* dy, const T* y, T* dx, std::int64_t outer, std::int64
 }
 
 template <class T>
+void clear_masked_rows(const T* x, T* y, std::int64_t rows, std::int64_t n) {
+  constexpr T kMasked = -std::numeric_limits<T>::infinity();
+  // y_j = 0 where x_0 = x_1 = .. = -inf
+  parallel_for(rows, n, [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t row = first; row < last; ++row) {
+      const T* const begin = x + row * n;
+      if (std::all_of(begin, begin + n, [](T v) { return v == kMasked; })) std::fill_n(y + row * n, n, T(0));
+    }
+  });
+}
+
+template <class T>
 void log_softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner) {
   for_each_softmax_group(outer, n, inner, [=](std::int64_t at, std::int64_t width, std::int64_t) {
     T top[kSoftmaxColumns];
@@ -85,6 +97,7 @@ void log_softmax_grad(const T* dy, const T* y, T* dx, std::int64_t outer, std::i
 #define TAPER_INSTANTIATE_SOFTMAX(T)                                                                     \
   template void softmax<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t);                      \
   template void softmax_grad<T>(const T*, const T*, T*, std::int64_t, std::int64_t, std::int64_t, bool); \
+  template void clear_masked_rows<T>(const T*, T*, std::int64_t, std::int64_t);                          \
   template void log_softmax<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t);                  \
   template void log_softmax_grad<T>(const T*, const T*, T*, std::int64_t, std::int64_t, std::int64_t, bool)
 TAPER_INSTANTIATE_SOFTMAX(float);

@@ -15,6 +15,10 @@ void softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t 
 template <class T>
 void softmax_grad(const T* dy, const T* y, T* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, bool add);
 
+/// y = 0 in the rows of which x [rows, n] holds nothing but -inf.
+template <class T>
+void clear_masked_rows(const T* x, T* y, std::int64_t rows, std::int64_t n);
+
 /// y = x - max - log(sum e^(x - max))
 template <class T>
 void log_softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner);

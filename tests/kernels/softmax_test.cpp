@@ -110,3 +110,11 @@ TEST_CASE("softmax gives the same bits on any number of threads") {
     }
   }
 }
+
+TEMPLATE_TEST_CASE("rows of nothing but -inf are cleared, and no others", "", float, double) {
+  const TestType inf = std::numeric_limits<TestType>::infinity(), nan = std::numeric_limits<TestType>::quiet_NaN();
+  const std::vector<TestType> x = {-inf, -inf, -inf, -inf, 0, -inf, nan, -inf, -inf, inf, -inf, -inf};
+  std::vector<TestType> y(12, TestType(7));
+  kernels::clear_masked_rows(x.data(), y.data(), 4, 3);
+  CHECK(y == std::vector<TestType>{0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7, 7});
+}

@@ -55,7 +55,7 @@ std::string inference_problem(const LayerType& type) {
   const Tensor y = call(*build(type, DType::float64), random_inputs(type, DType::float64));
   for (const bool complete : {true, false}) {
     json example = json::parse(type.example);
-    for (const char* key : {"in_channels", "in_features", "num_features", "input_size"})
+    for (const char* key : {"in_channels", "in_features", "num_features", "input_size", "embed_dim"})
       if (!complete) example.erase(key);
     const auto options = test::options_from(type, example);
     const Shape shape = type.infer(options.get(), type.example_inputs);

@@ -4,6 +4,7 @@
 
 #include "support/accuracy.hpp"
 #include "support/catch.hpp"
+#include "support/json_error.hpp"
 #include "support/kernel_check.hpp"
 #include "support/spread.hpp"
 #include "taper/autograd.hpp"
@@ -335,6 +336,30 @@ TEST_CASE("recurrent layers infer their input size and refuse wrong shapes") {
   CHECK_THROWS_WITH(infer<nn::GRUOptions>({.hidden_size = std::int64_t{1} << 62}, {{7, 2, 5}}),
                     "shape: number of elements overflows 64 bits: expected a product below 2^63, got " +
                         std::to_string(std::int64_t{1} << 62) + " in dimension 1");
+}
+
+TEST_CASE("recurrent layers in JSON refuse what no layer takes") {
+  const auto error = [](const std::string& options, const std::string& shape = "[7, 5]") {
+    return test::json_error("LSTM", options, shape);
+  };
+  CHECK(error(R"("hidden_size": 3, "batch_first": true)") == "no error");
+  CHECK(error("") == "error: /layers/0 (layer LSTM 0): missing key: expected hidden_size, got none");
+  CHECK(error(R"("hidden_size": 0)") == "error: /layers/0/hidden_size (layer LSTM 0): expected >= 1, got 0");
+  CHECK(error(R"("hidden_size": 3, "dropout": 2)") == "error: /layers/0/dropout (layer LSTM 0): expected <= 1, got 2");
+  CHECK(error(R"("hidden_size": 3, "num_layers": 0)") ==
+        "error: /layers/0/num_layers (layer LSTM 0): expected >= 1, got 0");
+  CHECK(error(R"("hidden_size": 3, "proj_size": 2)").find("error: /layers/0/proj_size (layer LSTM 0): unknown key") ==
+        0);
+  CHECK(error(R"("hidden_size": 3, "nonlinearity": "relu")").find("nonlinearity (layer LSTM 0): unknown key") !=
+        std::string::npos);
+  CHECK(error(R"("hidden_size": 3, "input_size": 4)") ==
+        "error: /layers/0/input_size (layer LSTM 0): lstm: input_size does not fit the input: expected 5, got 4 in "
+        "[N, 7, 5]; shapes: input [7, 5] -> LSTM");
+  CHECK(error(R"("hidden_size": 3)", "[2, 7, 5]") ==
+        "error: /layers/0 (layer LSTM 0): lstm: wrong number of dimensions: expected 2-D unbatched or 3-D batched "
+        "input, got 4-D [1, 2, 7, 5]; shapes: input [2, 7, 5] -> LSTM");
+  CHECK(test::json_error("RNN", R"("hidden_size": 3, "nonlinearity": "sine")", "[7, 5]") ==
+        "error: /layers/0/nonlinearity (layer RNN 0): expected tanh or relu, got sine");
 }
 
 TEST_CASE("recurrent layers take their initial states as further inputs") {
