@@ -203,7 +203,7 @@ TEST_CASE("output sizes at the edge of 64 bits neither wrap nor trap") {
   CHECK(length(pool(std::int64_t{1} << 61, 1, std::int64_t{1} << 60), 5) == 6);
 }
 
-TEST_CASE("of 10400 average pools 3224 are valid and every window of theirs touches the input") {
+TEST_CASE("of 10400 average pools 3224 are valid and every window of theirs touches the input", "[fault-7]") {
   int valid = 0, refused = 0;
   for (std::int64_t input = 0; input <= 12; ++input)
     for (std::int64_t k = 0; k <= 7; ++k)

@@ -97,7 +97,7 @@ TEST_CASE("a value that is set has an origin in place of a position") {
   CHECK_FALSE(Document(Json(5)).value_place("/a").span.has_value());
 }
 
-TEST_CASE("duplicate keys are all reported and the last one stands in the tree") {
+TEST_CASE("duplicate keys are all reported and the last one stands in the tree", "[fault-115]") {
   const std::string text = "{\"a\": 1, \"b\": {\"c\": 1,\n  \"\\u0063\": 2}, \"a\": 3,\n \"a\": {\"k\": 5}}";
   CHECK(findings(text) ==
         "2:3: /b/c: duplicate key: expected each key once; the first is in line 1, column 16\n"
@@ -170,7 +170,7 @@ TEST_CASE("comments and trailing commas are reported one by one") {
         "4:4: expected JSON, got a comment; JSON has no comments");
 }
 
-TEST_CASE("strings are checked for UTF-8, escapes, surrogates and control characters") {
+TEST_CASE("strings are checked for UTF-8, escapes, surrogates and control characters", "[fault-115]") {
   CHECK(findings("[\"\xE9t\xE9\", \"\xFF\"]") ==
         "1:3: /0: invalid UTF-8: expected text in UTF-8, got the byte 0xe9; save the file as UTF-8");
   // Overlong, a surrogate, over U+10FFFF, cut.
@@ -232,7 +232,7 @@ TEST_CASE("broken structure ends the pass with what was expected and what stands
   CHECK(findings("{}\xEF\xBB\xBF") == "1:3: expected the end of the text, got '\\ufeff'");
 }
 
-TEST_CASE("nesting is bounded before any tree exists") {
+TEST_CASE("nesting is bounded before any tree exists", "[fault-114]") {
   CHECK(has_tree(repeated("[", 32) + repeated("]", 32)));
   CHECK_FALSE(has_tree(repeated("[", 33) + repeated("]", 33)));
   const std::string path = repeated("/0", 32);

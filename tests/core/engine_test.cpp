@@ -31,7 +31,7 @@ std::string without_positions(std::string sentence) {
 
 // --- what is refused ------------------------------------------------------------------------------------------------
 
-TEST_CASE("a second backward through freed values is refused, with retain_graph it adds") {
+TEST_CASE("a second backward through freed values is refused, with retain_graph it adds", "[fault-106]") {
   const Tensor x = leaf({3.0});
   const Tensor y = mul(x, x);
   y.backward(Tensor(), true);
@@ -199,7 +199,7 @@ const Saves kSaves[] = {
 
 }  // namespace
 
-TEST_CASE("every change in place of a value that any operation saved is noticed") {
+TEST_CASE("every change in place of a value that any operation saved is noticed", "[fault-102]") {
   for (const Saves& saves : kSaves)
     for (const InPlace& in_place : kInPlace)
       for (const bool through_view : {false, true}) {
@@ -354,7 +354,7 @@ TEST_CASE("a failed backward leaves nothing behind") {
   CHECK(detail::memory_stats().live_bytes == baseline);
 }
 
-TEST_CASE("two threads that differentiate over shared leaves add up to the right sums") {
+TEST_CASE("two threads that differentiate over shared leaves add up to the right sums", "[fault-105]") {
   const Tensor w = leaf({1.0, 2.0, 3.0});
   constexpr int kRounds = 1000;
   const auto work = [&](double factor) {

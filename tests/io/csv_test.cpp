@@ -131,7 +131,7 @@ TEST_CASE("missing values are refused with row and column unless a fill is given
   CHECK(refusal("a,b\n1,2\n", {.fill = 1e39}) == "x.csv: fill: expected a finite number float32 can hold, got 1e+39");
 }
 
-TEST_CASE("what is not a finite float32 is refused with row and column") {
+TEST_CASE("what is not a finite float32 is refused with row and column", "[fault-115]") {
   const auto cell = [](const std::string& text) { return refusal("a;b\n1;2\n3;" + text + "\n"); };
   const std::string where = "x.csv: row 3, column b: expected ";
   CHECK(cell("abc") == where + "a number, got abc");
@@ -168,7 +168,7 @@ TEST_CASE("classes that are numbers are sorted as numbers, and known classes kee
         "x.csv: row 5, column species: unknown class: expected one of the 2 known, got fancy");
 }
 
-TEST_CASE("a locale with a decimal comma changes nothing") {
+TEST_CASE("a locale with a decimal comma changes nothing", "[fault-115]") {
   const std::string before = std::setlocale(LC_ALL, nullptr);
   const bool changed =
       std::setlocale(LC_ALL, "de_DE.UTF-8") || std::setlocale(LC_ALL, "de_DE") || std::setlocale(LC_ALL, "fr_FR.UTF-8");

@@ -197,7 +197,7 @@ TEST_CASE("an array that is cut or padded is refused at every length") {
   CHECK(refusal("PK345678") == "x.npy: not an NPY file: its first bytes differ");
 }
 
-TEST_CASE("a shape that lies about its size is refused before memory is taken for it") {
+TEST_CASE("a shape that lies about its size is refused before memory is taken for it", "[fault-112]") {
   CHECK(refusal(with("<f4", "(1000, 1000)", "1234")) ==
         "x.npy: file is cut: expected 4000000 bytes of elements, got 4");
   CHECK(refusal(with("<f8", "(4611686018427387904,)", "1234")) ==

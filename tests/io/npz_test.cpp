@@ -166,7 +166,7 @@ TEST_CASE("an archive that contradicts itself is refused") {
   CHECK(refusal(nested) == "x.npz: entry b.npy: it overlaps another entry");
 }
 
-TEST_CASE("an entry whose size is a lie is refused before memory is taken for it") {
+TEST_CASE("an entry whose size is a lie is refused before memory is taken for it", "[fault-112]") {
   const std::string zeros_text(1 << 16, '\0');
   const std::string whole = zip_of({{"a.npy", {zeros_text}}}, true);
   const std::uint32_t packed = std::uint32_t(whole.size() - 35 - 51 - 22);

@@ -130,7 +130,7 @@ TEST_CASE("every element type of the format is read") {
         "BOOL, got F8_E4M3");
 }
 
-TEST_CASE("a header length that does not fit the file is refused") {
+TEST_CASE("a header length that does not fit the file is refused", "[fault-110]") {
   const auto length = [](const std::string& first, const std::string& rest) { return refusal(first + rest); };
   for (std::size_t size = 0; size < 10; ++size)
     CHECK(refusal(std::string(size, '\xFF')) ==
@@ -143,7 +143,7 @@ TEST_CASE("a header length that does not fit the file is refused") {
   CHECK(safetensors_from_bytes(file("{}")).tensors.empty());
 }
 
-TEST_CASE("a data range that differs from type and shape is refused") {
+TEST_CASE("a data range that differs from type and shape is refused", "[fault-107]") {
   CHECK(refusal(file(one_tensor("F32", "[32,8]", "[0,65536]"), std::string(65536, 'x'))) ==
         "w.safetensors: tensor x: data range differs from type and shape: expected 1024 bytes for F32 [32, 8], got "
         "65536");
@@ -164,7 +164,7 @@ TEST_CASE("a data range that differs from type and shape is refused") {
         "w.safetensors: tensor x: too many dimensions: expected at most 8");
 }
 
-TEST_CASE("data with a hole, an overlap or more bytes than the tensors is refused") {
+TEST_CASE("data with a hole, an overlap or more bytes than the tensors is refused", "[fault-108]") {
   const auto two = [](const std::string& a, const std::string& b, std::size_t data) {
     return refusal(file(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":)" + a +
                             R"(},"b":{"dtype":"U8","shape":[2],"data_offsets":)" + b + "}}",
@@ -298,7 +298,7 @@ TEST_CASE("tensors and metadata that cannot be written are refused before the fi
   CHECK(save({{"a", one}}, {{"k", "\xED\xA0\x80"}}) == "save_safetensors: text is not UTF-8: \xED\xA0\x80");
 }
 
-TEST_CASE("a lying file takes no more memory than its length and 1 MiB") {
+TEST_CASE("a lying file takes no more memory than its length and 1 MiB", "[fault-112]") {
   const TempFolder folder;
   std::string many = "{";
   for (int i = 0; i < 200000; ++i)

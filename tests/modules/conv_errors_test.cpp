@@ -58,7 +58,7 @@ void for_dims(const Check& check) {
 
 }  // namespace
 
-TEST_CASE("pytorch 85111, 71080, 91594: groups 0 divides") {
+TEST_CASE("pytorch 85111, 71080, 91594: groups 0 divides", "[fault-65]") {
   for_dims([](auto d) {
     using D = decltype(d);
     CHECK(D::error(D::shape({1, 1}, 1), D::shape({1, 1}, 1), {.groups = 0}) ==
@@ -73,7 +73,7 @@ TEST_CASE("pytorch 85111, 71080, 91594: groups 0 divides") {
         }) == "conv1d: groups must be positive: expected >= 1, got 0");
 }
 
-TEST_CASE("pytorch 27598, 73193: stride or dilation 0 divides; of several the first bad one is named") {
+TEST_CASE("pytorch 27598, 73193: stride or dilation 0 divides; of several the first bad one is named", "[fault-67]") {
   for_dims([](auto d) {
     using D = decltype(d);
     const Shape x = D::shape({1, 1}, 32), w = D::shape({1, 1}, 3);
@@ -97,7 +97,8 @@ TEST_CASE("pytorch 27598, 73193: stride or dilation 0 divides; of several the fi
         }) == "conv2d: stride must be positive: expected >= 1, got 0 in dimension 1");
 }
 
-TEST_CASE("CVE-2021-29526, CVE-2021-37675, CVE-2021-41209: an empty filter or input divides by its channels") {
+TEST_CASE("CVE-2021-29526, CVE-2021-37675, CVE-2021-41209: an empty filter or input divides by its channels",
+          "[fault-69]") {
   for_dims([](auto d) {
     using D = decltype(d);
     const Shape none = D::shape({0, 0}, 0);
@@ -116,13 +117,13 @@ TEST_CASE("CVE-2021-29526, CVE-2021-37675, CVE-2021-41209: an empty filter or in
   });
 }
 
-TEST_CASE("CVE-2021-29517: an empty volume and an empty filter of another size") {
+TEST_CASE("CVE-2021-29517: an empty volume and an empty filter of another size", "[fault-70]") {
   CHECK(message_of([] {
           F::conv3d(zeros({2, 2, 2, 2, 0}), zeros({0, 0, 2, 6, 2}), Tensor(), {.stride = {56, 39, 34}});
         }) == "conv3d: weight has no channels: expected >= 1, got 0 in [0, 0, 2, 6, 2]");
 }
 
-TEST_CASE("CVE-2022-35996: a zero spatial extent is refused however it is padded") {
+TEST_CASE("CVE-2022-35996: a zero spatial extent is refused however it is padded", "[fault-71]") {
   for_dims([](auto d) {
     using D = decltype(d);
     for (const nn::ConvPadding<D::n> padding : {nn::ConvPadding<D::n>(0), {1}, {"same"}})
@@ -135,7 +136,7 @@ TEST_CASE("CVE-2022-35996: a zero spatial extent is refused however it is padded
         }) == "conv2d: input size must be positive: expected >= 1, got 0 in dimension 1");
 }
 
-TEST_CASE("CVE-2021-29524, CVE-2021-29538, CVE-2021-29522: a batch of none has zero weight gradients") {
+TEST_CASE("CVE-2021-29524, CVE-2021-29538, CVE-2021-29522: a batch of none has zero weight gradients", "[fault-72]") {
   for_dims([](auto d) {
     using D = decltype(d);
     for (const PadMode mode : {PadMode::zeros, PadMode::circular}) {
@@ -152,7 +153,7 @@ TEST_CASE("CVE-2021-29524, CVE-2021-29538, CVE-2021-29522: a batch of none has z
   });
 }
 
-TEST_CASE("CVE-2021-29540, CVE-2021-29520: channels that differ from the filter's") {
+TEST_CASE("CVE-2021-29540, CVE-2021-29520: channels that differ from the filter's", "[fault-74]") {
   for_dims([](auto d) {
     using D = decltype(d);
     const Shape x = D::shape({1, 2}, 1), w = D::shape({1, 1}, 1);
@@ -171,7 +172,7 @@ TEST_CASE("CVE-2021-29540, CVE-2021-29520: channels that differ from the filter'
   });
 }
 
-TEST_CASE("CVE-2021-29546: a bias of another length") {
+TEST_CASE("CVE-2021-29546: a bias of another length", "[fault-86]") {
   for_dims([](auto d) {
     using D = decltype(d);
     for (const std::int64_t n : {0, 5})
@@ -182,7 +183,7 @@ TEST_CASE("CVE-2021-29546: a bias of another length") {
   });
 }
 
-TEST_CASE("pytorch 1246, 16018, 55781: a weight cut out of a larger one or transposed") {
+TEST_CASE("pytorch 1246, 16018, 55781: a weight cut out of a larger one or transposed", "[fault-76]") {
   const Tensor x = arange(1, 19, 1, DType::float64).reshape({1, 2, 3, 3});
   const auto gradients = [&](const Tensor& base, const auto& view) {
     const Tensor input = x.clone().requires_grad_(), leaf = base.clone().requires_grad_();
@@ -202,7 +203,7 @@ TEST_CASE("pytorch 1246, 16018, 55781: a weight cut out of a larger one or trans
   CHECK(gradients(big, cut) == gradients(cut(big), same));
 }
 
-TEST_CASE("modular 6712: a large padding of a permuted input gives the same bits every time") {
+TEST_CASE("modular 6712: a large padding of a permuted input gives the same bits every time", "[fault-53]") {
   const Tensor x = from_data(test::numbers<float>(2 * 5 * 3 * 7, 1), {5, 7, 2, 3}).permute({2, 3, 0, 1});
   const Tensor w = from_data(test::numbers<float>(4 * 3 * 2 * 3, 2), {4, 3, 2, 3});
   const auto run = [&] {
@@ -214,7 +215,7 @@ TEST_CASE("modular 6712: a large padding of a permuted input gives the same bits
   CHECK(F::conv2d(packed, w, Tensor(), {.stride = {2, 3}, .padding = {13, 17}}).to_vector<float>() == first);
 }
 
-TEST_CASE("tensorflow 47525, 25614: the input is never copied once for each tap") {
+TEST_CASE("tensorflow 47525, 25614: the input is never copied once for each tap", "[fault-79]") {
   const Tensor x = zeros({3, 281, 293}), w = zeros({2, 3, 11, 7});
   NoGradGuard guard;
   F::conv2d(x.narrow(1, 0, 20), w);  // what a thread keeps for its packed blocks
@@ -222,7 +223,7 @@ TEST_CASE("tensorflow 47525, 25614: the input is never copied once for each tap"
   if (growth) CHECK(*growth < 4 << 20);  // the copies would take 76 MB
 }
 
-TEST_CASE("pytorch 73190: sizes beyond 63 bits are refused before anything is allocated") {
+TEST_CASE("pytorch 73190: sizes beyond 63 bits are refused before anything is allocated", "[fault-9]") {
   for_dims([](auto d) {
     using D = decltype(d);
     const Shape x = D::shape({1, 1}, 5), w = D::shape({1, 1}, 3);

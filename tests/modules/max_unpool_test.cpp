@@ -143,7 +143,7 @@ TEST_CASE("unpooling refuses inputs that do not fit") {
         "MaxUnpool1d: takes an input and its indices: expected 2, got 3");
 }
 
-TEST_CASE("CVE-2021-29570 family: every index is checked before it is used") {
+TEST_CASE("CVE-2021-29570 family: every index is checked before it is used", "[fault-38]") {
   const auto refused = [](std::int64_t bad) {
     return message_of([&] {
       F::max_unpool2d(ones({2, 1, 1, 3}), places({0, 8, 5, 1, bad, 2}, {2, 1, 1, 3}),
@@ -164,7 +164,7 @@ TEST_CASE("CVE-2021-29570 family: every index is checked before it is used") {
         }) == "max_unpool3d: index out of range: expected 0 to 7, got 8 for element 0");
 }
 
-TEST_CASE("pytorch 197888: indices that are a view of others are read as they stand there") {
+TEST_CASE("pytorch 197888: indices that are a view of others are read as they stand there", "[fault-42]") {
   const Tensor all = from_data(std::vector<std::int64_t>{9, 9, 0, 2, 5, 9, 1, 3, 4, 9}, {2, 5});
   const Tensor at = all.narrow(1, 1, 3).transpose(0, 1).transpose(0, 1).narrow(0, 1, 1);
   CHECK(F::max_unpool1d(row({7, 8, 9}), at, {.kernel_size = 2}).to_vector<double>() == Values{0, 7, 0, 8, 9, 0});

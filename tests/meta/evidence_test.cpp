@@ -1,0 +1,54 @@
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "support/catch.hpp"
+#include "support/golden.hpp"
+
+// The evidence is all there: a test for every known fault, and enough stored results.
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path kTests = fs::path(TAPER_SOURCE_DIR) / "tests";
+
+std::string read(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+/// What stands in the first group of `pattern`, as numbers.
+std::set<int> numbers_in(const std::string& text, const std::regex& pattern) {
+  std::set<int> found;
+  for (std::sregex_iterator it(text.begin(), text.end(), pattern), end; it != end; ++it)
+    found.insert(std::stoi((*it)[1]));
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("every fault of the list has a test, and every test's fault is in the list") {
+  static const std::regex kRow("\\n\\| ([0-9]+) \\| "), kTag("\\[fault-([0-9]+)\\]");
+  const std::set<int> listed = numbers_in(read(kTests / "faults/README.md"), kRow);
+  CHECK(listed.size() >= 81);
+  std::set<int> tested;
+  for (const auto& entry : fs::recursive_directory_iterator(kTests))
+    if (entry.path().extension() == ".cpp") tested.merge(numbers_in(read(entry.path()), kTag));
+  CHECK(tested == listed);
+}
+
+TEST_CASE("at least 3000 results of PyTorch are stored") {
+  std::size_t cases = 0, bytes = 0;
+  for (const auto& entry : fs::directory_iterator(kTests / "golden")) {
+    const std::string name = entry.path().filename().string();
+    if (entry.path().extension() != ".json") continue;
+    bytes += entry.file_size();
+    CHECK(entry.file_size() < 1'000'000);
+    if (name != "printing.json") cases += taper::test::read_golden(name).at("cases").size();
+  }
+  CHECK(cases >= 3000);
+  CHECK(bytes < 9'000'000);
+}
