@@ -20,6 +20,7 @@
 #include "taper/nn/max_pool.hpp"
 #include "taper/nn/max_unpool.hpp"
 #include "taper/nn/module.hpp"
+#include "taper/nn/norm.hpp"
 #include "taper/nn/pad.hpp"
 #include "taper/nn/pool.hpp"
 #include "taper/nn/registry.hpp"

@@ -32,7 +32,10 @@ std::string words_for(const FieldType& type) {
       break;
     case FieldType::sizes:
     case FieldType::padding:
-      text = type.arity == 1 ? "integer" : cat("integer or ", type.arity, " of them");
+      if (type.arity == 0)
+        text = "integer or list of integers";
+      else
+        text = type.arity == 1 ? "integer" : cat("integer or ", type.arity, " of them");
       for (const char* word : type.choices) text += cat(word == type.choices.back() ? " or \"" : ", \"", word, '"');
       break;
     case FieldType::numbers:

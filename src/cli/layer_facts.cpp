@@ -67,6 +67,10 @@ bool is_convolution(const OptionCollector& options) {
 bool is_transposed(const OptionCollector& options) { return options.values.count("output_padding") > 0; }
 bool is_padding(const OptionCollector& options) { return options.values.count("padding") > 0 && !is_windowed(options); }
 bool is_linear(const OptionCollector& options) { return options.values.count("out_features") > 0; }
+bool is_norm_over_places(const nn::LayerType& type, const OptionCollector& options) {
+  return type.name.starts_with("InstanceNorm") || options.values.count("num_groups") > 0 ||
+         options.values.count("normalized_shape") > 0;
+}
 
 /// One side's padding of each dimension; an average pool may give the two as a pair.
 std::vector<std::int64_t> padding_of(const OptionCollector& options, std::size_t rank, std::size_t side) {
@@ -240,7 +244,8 @@ ReceptiveField::ReceptiveField(const config::LayerSpec& layer, std::span<const R
   const OptionCollector options = options_of(layer);
   const bool mixes_places = options.values.count("dim") > 0 && shapes[0] == layer.output && shapes[0].rank() > 2 &&
                             integer(options, "dim", 1) != 1 && integer(options, "dim", 1) != 1 - shapes[0].rank();
-  if (is_linear(options) || (mixes_places && fields.size() == 1)) all_ = true;
+  if (is_linear(options) || is_norm_over_places(*layer.type, options) || (mixes_places && fields.size() == 1))
+    all_ = true;
   const WindowsAlong windows(options, shapes[0], layer.output);
   if (!windows.known() || windows.rank() != axes_.size()) {
     // What is not followed place by place must at least have as many places as before.

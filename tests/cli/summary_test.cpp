@@ -87,6 +87,22 @@ block.sum   Add()                                  [3, 7]   -           -       
 )");
 }
 
+TEST_CASE("summary counts the parameters of norms, and knows which of them see all places") {
+  const TempFolder folder;
+  const auto field_of = [&](const std::string& norm) {
+    folder.write("m.json", R"({"input": {"shape": [6, 7]}, "layers": [{"type": )" + norm + "}]}");
+    const Outcome outcome = run_taper(folder.path(), {"summary", "m.json"});
+    INFO(outcome.err);
+    CHECK(outcome.out.find("\nparameters   12 (") != std::string::npos);
+    const std::size_t row = outcome.out.find("\n0 ") + 1, end = outcome.out.find('\n', row);
+    const std::string line = outcome.out.substr(row, end - row);
+    return line.substr(line.find_last_of(' ') + 1);
+  };
+  CHECK(field_of(R"("BatchNorm1d")") == "1");
+  CHECK(field_of(R"("GroupNorm", "num_groups": 2)") == "all");
+  CHECK(field_of(R"("InstanceNorm1d", "affine": true)") == "all");
+}
+
 TEST_CASE("summary stops at the layer that does not fit, and takes changes") {
   const TempFolder folder;
   folder.write("late.json",

@@ -112,8 +112,9 @@ std::string adjoint_problem(const Subject& subject, std::set<std::string>& linea
   return report.problem;
 }
 
-/// Options for which the first dimension is not the batch.
+/// Options for which the first dimension is not the batch, or evaluation takes its samples together.
 bool mixes_samples(const Subject& subject) {
+  if (subject.type.name.starts_with("BatchNorm") && !subject.options.value("track_running_stats", true)) return true;
   for (const std::string& key : test::keys_of(subject.type))
     if (key.find("dim") != std::string::npos) return true;
   return subject.options.value("batch_first", true) == false;
@@ -153,7 +154,7 @@ std::string splitting_problem(const Subject& subject) {
 }
 
 std::string unbatched_problem(const Subject& subject) {
-  if (subject.training || mixes_samples(subject)) return "";
+  if (subject.training || mixes_samples(subject) || test::reads_only_batches(subject.type)) return "";
   const auto module = subject.module();
   const auto x = inputs_of(subject);
   const Tensor batched = test::call(*module, x);
@@ -292,8 +293,9 @@ std::string problems_of_flawed() {
   return problems_of(nn::layer_type<Flawed<M>>("Multiplies: [*] -> [*].", "{}", {{2, 3, 7}}), linear);
 }
 
-const std::set<std::string> kGivenByTheInput = {"in_channels", "in_features", "num_features", "input_size",
-                                                "embed_dim",   "kdim",        "vdim"};
+const std::set<std::string> kGivenByTheInput = {
+    "in_channels", "in_features", "num_features", "num_channels", "normalized_shape",
+    "input_size",  "embed_dim",   "kdim",         "vdim"};
 
 }  // namespace
 

@@ -59,6 +59,11 @@ inline std::vector<Tensor> call_outputs(nn::Module& module, const std::vector<Te
   return module.forward_outputs(inputs);
 }
 
+/// Whether there is no such thing as a sample alone, as in PyTorch.
+inline bool reads_only_batches(const nn::LayerType& type) {
+  return type.name.starts_with("BatchNorm") || type.name == "GroupNorm";
+}
+
 /// The keys of a layer's options.
 inline std::vector<std::string> keys_of(const nn::LayerType& type) {
   struct List final : FieldVisitor {

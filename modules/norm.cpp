@@ -1,0 +1,124 @@
+#include "taper/nn/norm.hpp"
+
+#include "norm.hpp"
+
+#include "kernels/batch_norm.hpp"
+
+namespace taper::nn {
+
+using autograd::BackwardArgs;
+using autograd::ForwardArgs;
+using kernels::Moments;
+using kernels::RowNormParams;
+
+// --- records --------------------------------------------------------------------------------------------------------
+
+template <class T>
+void row_norm_forward(const ForwardArgs& args) {
+  const auto& call = args.attributes_as<NormCall<RowNormParams>>();
+  kernels::row_norm(call.params, args.inputs[0].as<T>(), call.weight<T>(args.inputs), call.bias<T>(args.inputs),
+                    args.aux[0].as<Moments>(), args.output.as<T>());
+}
+
+template <class T>
+void row_norm_backward(const BackwardArgs& args) {
+  const auto& call = args.attributes_as<NormCall<RowNormParams>>();
+  kernels::row_norm_backward<T>(call.params, args.output_gradient.as<T>(), args.inputs[0].as<T>(),
+                                call.weight<T>(args.inputs), args.aux[0].as<Moments>(),
+                                call.gradients<T>(args.input_gradients));
+}
+
+template void row_norm_forward<float>(const ForwardArgs&);
+template void row_norm_forward<double>(const ForwardArgs&);
+template void row_norm_backward<float>(const BackwardArgs&);
+template void row_norm_backward<double>(const BackwardArgs&);
+
+// --- checks ---------------------------------------------------------------------------------------------------------
+
+void check_eps(const char* where, double eps) {
+  if (!(eps >= 0)) fail(ErrorKind::config, where, ": eps is out of range: expected >= 0, got ", eps);
+}
+
+void check_momentum(const char* where, double momentum) {
+  if (!(momentum >= 0 && momentum <= 1))
+    fail(ErrorKind::config, where, ": momentum is out of range: expected 0 to 1, got ", momentum);
+}
+
+void check_companion(const char* where, const char* what, const Tensor& tensor, const Tensor& input,
+                     const Shape& expected, const char* fits) {
+  if (!tensor.defined()) return;
+  check_floating(where, tensor.dtype());
+  if (!(tensor.shape() == expected))
+    fail(ErrorKind::shape, where, ": ", what, " does not fit ", fits, ": expected ", expected, ", got ",
+         tensor.shape());
+  if (tensor.dtype() != input.dtype())
+    fail(ErrorKind::type, where, ": element types differ: expected ", input.dtype(), ", got ", tensor.dtype(), " of ",
+         what, "; convert with to()");
+}
+
+void check_channels(const char* where, const Tensor& input) {
+  check_floating(where, input.dtype());
+  const Shape& shape = input.shape();
+  if (shape.rank() < 2)
+    fail(ErrorKind::shape, where, ": wrong number of dimensions: expected at least 2-D input, got ", shape.rank(),
+         "-D ", shape);
+  if (shape[1] == 0) fail(ErrorKind::shape, where, ": no channels: expected >= 1, got 0 in ", shape);
+}
+
+void check_companions(const char* where, const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                      const Tensor& weight, const Tensor& bias) {
+  check_channels(where, input);
+  if (running_mean.defined() != running_var.defined())
+    fail(ErrorKind::config, where, ": one of the running statistics is missing: expected running_mean and running_var,",
+         " got ", running_mean.defined() ? "running_mean" : "running_var", " alone");
+  const Shape channels{input.shape()[1]};
+  check_companion(where, "running_mean", running_mean, input, channels, "the channels");
+  check_companion(where, "running_var", running_var, input, channels, "the channels");
+  check_companion(where, "weight", weight, input, channels, "the channels");
+  check_companion(where, "bias", bias, input, channels, "the channels");
+}
+
+void check_features(const char* where, const char* key, const Shape& input, std::int64_t channels,
+                    std::int64_t option) {
+  if (channels != option)
+    fail(ErrorKind::shape, where, ": input does not fit ", key, ": expected ", option, " channels, got ", channels,
+         " in ", input);
+}
+
+void update_running_stats(const Tensor& mean, const Tensor& variance, double momentum, std::int64_t count,
+                          std::int64_t samples, const Tensor& moments) {
+  visit_floating(mean.dtype(), [&]<class T>(Type<T>) {
+    kernels::update_running(momentum, count, samples, mean.numel(), moments_in(moments), mean.data<T>(),
+                            variance.data<T>());
+  });
+  for (const Tensor* changed : {&mean, &variance}) ++changed->impl()->buffer->version;
+}
+
+// --- fields of extents ----------------------------------------------------------------------------------------------
+
+FieldType field_type(const Extents*) { return {.kind = FieldType::sizes}; }
+
+Value to_value(const Extents& value) {
+  if (value.values.size() == 1) return Value(value.values[0]);
+  Value::List list;
+  for (const std::int64_t extent : value.values) list.emplace_back(extent);
+  return Value(std::move(list));
+}
+
+std::string from_value(const Value& from, Extents& to) {
+  const auto* list = from.get<Value::List>();
+  Extents extents;
+  const std::size_t count = list ? list->size() : 1;
+  if (count == 0 || count > std::size_t(Shape::kMaxRank))
+    return cat("expected 1 to ", Shape::kMaxRank, " extents, got ", count);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::int64_t extent = 0;
+    const std::string problem = taper::from_value(list ? (*list)[i] : from, extent);
+    if (!problem.empty()) return problem;
+    extents.values.push_back(extent);
+  }
+  to = extents;
+  return "";
+}
+
+}  // namespace taper::nn
