@@ -276,11 +276,17 @@ Shape Recurrent<O>::infer(O& options, std::span<const Shape> inputs) {
   const std::int64_t width = checked::mul(d, h).value_or(-1);  // a negative extent is refused
   // Refuses layers whose parameters cannot be counted; there are at most 4 gates.
   const Shape parameters{options.num_layers * d * 4, h, width}, first{4, h, g.input_size};
-  const Shape states = states_shape(g, options.num_layers * d, h);
-  for (std::size_t i = 1; i < inputs.size(); ++i)
-    if (!(inputs[i] == states))
-      fail(ErrorKind::shape, where, i == 1 ? ": h_0" : ": c_0", " does not fit: expected ", states, ", got ",
-           inputs[i]);
+  // The first extent of any input is a placeholder, and so is the batch's where it is the first of x.
+  const bool batch_known = g.batched && !options.batch_first;
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    const Shape& state = inputs[i];
+    if (state.rank() == input.rank() && state.back() == h && (!batch_known || state[1] == g.batch)) continue;
+    fail(ErrorKind::shape, where, i == 1 ? ": h_0" : ": c_0", " does not fit: expected [", options.num_layers * d, ", ",
+         batch_known ? cat(g.batch, ", ")
+         : g.batched ? "N, "
+                     : "",
+         h, "], got ", state);
+  }
   return input.with(input.rank() - 1, width);
 }
 
