@@ -235,3 +235,63 @@ window  positions  elements  padding  overlap
 )");
   CHECK(nn::MaxPool3d({.kernel_size = {1, 2, 3}}).describe({2, 3, 5}).dimensions[2].dropped == 2);
 }
+
+TEST_CASE("in JSON, a later layer reads a max pool's indices by name") {
+  const auto loaded = config::parse_model(R"({"input": {"shape": [3, 7, 11]}, "layers": [
+    {"type": "MaxPool2d", "name": "pool", "kernel_size": [2, 3], "return_indices": true},
+    {"type": "ReLU"},
+    {"type": "MaxUnpool2d", "inputs": ["1", "pool.indices"], "kernel_size": [2, 3], "output_size": [7, 11]}]})",
+                                          "m.json");
+  INFO(loaded.errors);
+  REQUIRE(loaded.model.complete);
+  CHECK(loaded.model.output() == Shape({3, 7, 11}));
+  const Tensor x = test::spread({2, 3, 7, 11}).to(DType::float32);
+  const auto [values, indices] = F::max_pool2d_with_indices(x, {.kernel_size = {2, 3}});
+  const Tensor expected = F::max_unpool2d(relu(values), indices, {.kernel_size = {2, 3}, .output_size = {7, 11}});
+  CHECK(same_bits(config::build_model(loaded.model)->forward(x).to_vector<float>(), expected.to_vector<float>()));
+}
+
+TEST_CASE("in JSON, indices are refused where they do not fit or were not asked for") {
+  const auto errors = [](const std::string& pool, const std::string& unpool) {
+    const std::string text = config::parse_model(R"({"input": {"shape": [3, 12]}, "layers": [
+      {"type": "MaxPool1d", "name": "pool", )" + pool +
+                                                     R"(},
+      {"type": "MaxUnpool1d", "name": "back", )" + unpool +
+                                                     "}]}",
+                                                 "m.json")
+                                 .errors;
+    const std::size_t from = text.find("error: ");
+    return from == std::string::npos ? "no error" : text.substr(from, text.find('\n', from) - from);
+  };
+  const std::string two = R"("kernel_size": 2)", asked = R"("kernel_size": 2, "return_indices": true)";
+  CHECK(errors(asked, R"("kernel_size": 2, "inputs": ["pool", "pool.indices"])") == "no error");
+  const auto back = [](const char* key, const char* problem) {
+    return std::string("error: /layers/1") + key + " (layer back): " + problem;
+  };
+  CHECK(errors(two, R"("kernel_size": 2, "inputs": ["pool", "pool.indices"])") ==
+        back("/inputs/1",
+             "MaxPool1d gives no further results with these options: expected \"pool\", got "
+             "\"pool.indices\""));
+  CHECK(errors(asked, R"("kernel_size": 2, "inputs": ["pool", "pool.index"])") ==
+        back("/inputs/1",
+             "MaxPool1d has no further result of this name: expected \"pool.indices\", got "
+             "\"pool.index\"; did you mean pool.indices?"));
+  CHECK(errors(asked, R"("kernel_size": 2, "inputs": ["input", "pool.indices"])") ==
+        back("",
+             "max_unpool1d: indices do not fit the input: expected [N, 3, 12], got [N, 3, 6]; shapes: input [3, 12] "
+             "-> pool [3, 6] -> MaxUnpool1d"));
+  CHECK(errors(asked, R"("kernel_size": 2, "inputs": ["pool", "pool"])") ==
+        back("/inputs/1", "MaxUnpool1d takes another element type: expected int64, got a floating one from \"pool\""));
+  CHECK(errors(asked, R"("kernel_size": 2, "inputs": ["pool"])") ==
+        back("/inputs", "MaxUnpool1d takes another number of inputs: expected 2, got 1"));
+  CHECK(errors(asked, R"("kernel_size": 2, "output_size": 14, "inputs": ["pool", "pool.indices"])") ==
+        back("/output_size",
+             "max_unpool1d: output_size does not fit the input: expected 11 to 13, got 14; input size "
+             "6; shapes: input [3, 12] -> pool [3, 6] -> MaxUnpool1d"));
+  const std::string inputs = R"(, "inputs": ["pool", "pool.indices"])";
+  CHECK(errors(asked, R"("kernel_size": 0)" + inputs) == back("/kernel_size", "expected >= 1, got 0"));
+  CHECK(errors(asked, R"("kernel_size": 2, "stride": 0)" + inputs) == back("/stride", "expected >= 1, got 0"));
+  CHECK(errors(asked, R"("kernel_size": 2, "padding": -1)" + inputs) == back("/padding", "expected >= 0, got -1"));
+  CHECK(errors(asked, R"("kernel_size": 2, "output_size": 0)" + inputs) ==
+        back("/output_size", "expected >= 1, got 0"));
+}

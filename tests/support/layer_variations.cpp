@@ -5,6 +5,7 @@
 
 #include "base/random.hpp"
 #include "support/golden_options.hpp"
+#include "support/layer_case.hpp"
 
 using nlohmann::json;
 
@@ -78,7 +79,10 @@ bool accepted(const nn::LayerType& type, const json& options) {
     const auto built = options_from(type, options);
     if (type.make(built.get())->parameter_count() > 2000) return false;
     const Shape output = type.infer(built.get(), type.example_inputs);
-    return output.numel() > 0 && output.numel() <= 2000;
+    if (output.numel() == 0 || output.numel() > 2000) return false;
+    // Whether the example's indices fit cannot be told from shapes.
+    if (type.example_indices > 0) call(*build(type, options, DType::float32), random_inputs(type, DType::float32));
+    return true;
   } catch (const std::exception&) {
     return false;
   }
