@@ -34,7 +34,8 @@ template <class Json>
 Tensor golden_tensor(const Json& stored, DType dtype) {
   const auto extents = stored.at("shape").template get<std::vector<std::int64_t>>();
   std::vector<double> values;
-  for (const auto& value : stored.at("data")) values.push_back(golden_number(value));
+  const double over = stored.value("over", 1.0);
+  for (const auto& value : stored.at("data")) values.push_back(golden_number(value) / over);
   const Tensor wide = from_data(values, Shape(std::span<const std::int64_t>(extents)));
   return to(wide, stored.contains("dtype") ? DType::int64 : dtype);
 }
