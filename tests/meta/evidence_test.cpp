@@ -33,7 +33,7 @@ std::set<int> numbers_in(const std::string& text, const std::regex& pattern) {
 TEST_CASE("every fault of the list has a test, and every test's fault is in the list") {
   static const std::regex kRow("\\n\\| ([0-9]+) \\| "), kTag("\\[fault-([0-9]+)\\]");
   const std::set<int> listed = numbers_in(read(kTests / "faults/README.md"), kRow);
-  CHECK(listed.size() >= 81);
+  CHECK(listed.size() >= 82);
   std::set<int> tested;
   for (const auto& entry : fs::recursive_directory_iterator(kTests))
     if (entry.path().extension() == ".cpp") tested.merge(numbers_in(read(entry.path()), kTag));
