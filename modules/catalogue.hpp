@@ -19,6 +19,7 @@ std::vector<LayerType> activation_layers();
 std::vector<LayerType> dropout_layers();
 std::vector<LayerType> shape_layers();
 std::vector<LayerType> pad_layers();
+std::vector<LayerType> upsample_layers();
 std::vector<LayerType> join_layers();
 std::vector<LayerType> rnn_layers();
 std::vector<LayerType> rnn_cell_layers();

@@ -10,10 +10,12 @@ namespace {
 // One line for each file of layers. Explicit, because self-registration is dropped from a static library.
 std::vector<LayerType> all_layers() {
   std::vector<LayerType> types;
-  for (const auto& family : {linear_layers(), conv_layers(), conv_transpose_layers(), pool_layers(), max_pool_layers(),
-                             max_unpool_layers(), lp_pool_layers(), batch_norm_layers(), instance_norm_layers(),
-                             layer_norm_layers(), activation_layers(), dropout_layers(), shape_layers(), pad_layers(),
-                             join_layers(), rnn_layers(), rnn_cell_layers(), attention_layers()})
+  for (const auto& family : {
+           linear_layers(),     conv_layers(),    conv_transpose_layers(), pool_layers(),          max_pool_layers(),
+           max_unpool_layers(), lp_pool_layers(), batch_norm_layers(),     instance_norm_layers(), layer_norm_layers(),
+           activation_layers(), dropout_layers(), shape_layers(),          pad_layers(),           upsample_layers(),
+           join_layers(),       rnn_layers(),     rnn_cell_layers(),       attention_layers(),
+       })
     types.insert(types.end(), family.begin(), family.end());
   return types;
 }

@@ -78,7 +78,7 @@ struct Field {
 struct FieldType {
   enum Kind { boolean, integer, number, text, choice, sizes, padding, numbers, texts } kind;
   bool nullable = false;
-  int arity = 0;                              ///< sizes, padding: how many dimensions
+  int arity = 0;                              ///< sizes, padding: dimensions, 0 for any; numbers: 1 if one may be alone
   std::span<const char* const> choices = {};  ///< choice: the names
 };
 

@@ -27,6 +27,7 @@
 #include "taper/nn/rnn.hpp"
 #include "taper/nn/rnn_cell.hpp"
 #include "taper/nn/shape.hpp"
+#include "taper/nn/upsample.hpp"
 #include "taper/ops.hpp"
 #include "taper/optim.hpp"
 #include "taper/tensor.hpp"

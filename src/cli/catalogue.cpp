@@ -39,7 +39,7 @@ std::string words_for(const FieldType& type) {
       for (const char* word : type.choices) text += cat(word == type.choices.back() ? " or \"" : ", \"", word, '"');
       break;
     case FieldType::numbers:
-      text = "list of numbers";
+      text = type.arity == 1 ? "number or list of numbers" : "list of numbers";
       break;
     case FieldType::texts:
       text = "list of strings";

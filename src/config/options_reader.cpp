@@ -62,6 +62,7 @@ bool type_fits(Reader& reader, const FieldType& type, const Json& json, const st
     case FieldType::text:
       return reader.string(json, pointer).has_value();
     case FieldType::numbers:
+      if (type.arity == 1 && !list) return reader.number(json, pointer).has_value();
       return reader.numbers(json, pointer).has_value();
     case FieldType::texts:
       return list ? reader.strings(json, pointer).has_value() : reader.string(json, pointer).has_value();

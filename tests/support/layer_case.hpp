@@ -61,7 +61,7 @@ inline std::vector<Tensor> call_outputs(nn::Module& module, const std::vector<Te
 
 /// Whether there is no such thing as a sample alone, as in PyTorch.
 inline bool reads_only_batches(const nn::LayerType& type) {
-  return type.name.starts_with("BatchNorm") || type.name == "GroupNorm";
+  return type.name.starts_with("BatchNorm") || type.name == "GroupNorm" || type.name == "Upsample";
 }
 
 /// The keys of a layer's options.

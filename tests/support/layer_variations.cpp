@@ -23,6 +23,7 @@ json distinct(int n, std::initializer_list<int> values) {
 std::vector<json> values_to_try(const FieldType& type) {
   std::vector<json> values;
   if (type.nullable) values.push_back(nullptr);
+  const int places = type.arity > 0 ? type.arity : 2;
   switch (type.kind) {
     case FieldType::boolean:
       values.insert(values.end(), {false, true});
@@ -41,16 +42,18 @@ std::vector<json> values_to_try(const FieldType& type) {
       [[fallthrough]];
     case FieldType::sizes:
       values.insert(values.end(), {0, 1, 2, 3});
-      for (const auto& list : {distinct(type.arity, {0, 1, 2}), distinct(type.arity, {1, 0, 2}),
-                               distinct(type.arity, {1, 2, 3}), distinct(type.arity, {3, 2, 1})})
+      for (const auto& list : {distinct(places, {0, 1, 2}), distinct(places, {1, 0, 2}), distinct(places, {1, 2, 3}),
+                               distinct(places, {3, 2, 1})})
         values.push_back(list);
       if (type.nullable && type.arity > 1) {
         values.push_back(distinct(type.arity, {2, 3, 1}));
         values.back()[0] = nullptr;
       }
       break;
-    case FieldType::text:
     case FieldType::numbers:
+      if (type.arity == 1) values.insert(values.end(), {0.5, 2.0, 1.7, json::array({1.3, 0.7})});
+      break;
+    case FieldType::text:
     case FieldType::texts:
       break;
   }

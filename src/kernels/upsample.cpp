@@ -1,0 +1,173 @@
+#include "kernels/upsample.hpp"
+
+#include <algorithm>
+
+#include "kernels/parallel.hpp"
+
+namespace taper::kernels {
+
+namespace {
+
+using Source = Resampling::Source;
+
+/// Columns of a row that are worked on at once; what the buffers on the stack hold.
+constexpr std::int64_t kTile = 512;
+
+/// What each column of a tile reads; the same for all rows.
+class Columns {
+ public:
+  explicit Columns(const Resampling& axis) : axis_(axis) {}
+
+  /// Goes to the tile that begins with column `first`.
+  void show(std::int64_t first) {
+    if (first == first_) return;
+    first_ = first;
+    count_ = std::min(kTile, axis_.out - first);
+    for (std::int64_t i = 0; i < count_; ++i) source_[i] = axis_.at(first + i);
+  }
+  std::int64_t count() const { return count_; }
+  const Source& operator[](std::int64_t i) const { return source_[i]; }
+
+ private:
+  const Resampling& axis_;
+  std::int64_t first_ = -1, count_ = 0;
+  Source source_[kTile];
+};
+
+std::int64_t inputs(const UpsampleParams& p) { return p.axis[0].in * p.axis[1].in * p.axis[2].in; }
+std::int64_t outputs(const UpsampleParams& p) { return p.axis[0].out * p.axis[1].out * p.axis[2].out; }
+
+/// The rows that one row reads or is read by along depth and height: at most two of each.
+struct Taps {
+  std::int64_t at[2];
+  double weight[2];
+  int count;
+
+  explicit Taps(const Source& s) : at{s.first, s.second}, weight{1 - s.weight, s.weight}, count(s.weight > 0 ? 2 : 1) {}
+};
+
+/// sum_i += weight * x at the place of column i
+template <class T>
+void add_row(const Columns& columns, const T* x, double weight, double* sum) {
+  for (std::int64_t i = 0; i < columns.count(); ++i) {
+    const Source& s = columns[i];
+    const double first = static_cast<double>(x[s.first]);
+    const double value = s.weight > 0 ? (1 - s.weight) * first + s.weight * static_cast<double>(x[s.second]) : first;
+    sum[i] += weight * value;
+  }
+}
+
+/// One tile of one row of outputs of the plane `x`.
+template <class T>
+void forward_tile(const UpsampleParams& p, const Columns& columns, const Taps& d, const Taps& h, const T* x, T* y) {
+  const auto row = [&](int i, int j) { return x + (d.at[i] * p.axis[1].in + h.at[j]) * p.axis[2].in; };
+  if (p.axis[2].is_nearest()) {
+    const T* const from = row(0, 0);
+    for (std::int64_t i = 0; i < columns.count(); ++i) y[i] = from[columns[i].first];
+    return;
+  }
+  double sum[kTile] = {};
+  for (int i = 0; i < d.count; ++i)
+    for (int j = 0; j < h.count; ++j) add_row(columns, row(i, j), d.weight[i] * h.weight[j], sum);
+  for (std::int64_t i = 0; i < columns.count(); ++i) y[i] = static_cast<T>(sum[i]);
+}
+
+/// Takes gradients in the order of their columns and writes what each input position gathers, in order.
+template <class T>
+class Gather {
+ public:
+  Gather(T* dx, std::int64_t in, bool add) : dx_(dx), in_(in), add_(add) {}
+
+  void take(const Source& s, double g) {
+    if (s.first != at_) move_to(s.first);
+    if (s.weight > 0) {
+      here_ += (1 - s.weight) * g;
+      next_ += s.weight * g;
+    } else {
+      here_ += g;
+    }
+  }
+  /// Writes what is left.
+  void finish() { move_to(in_); }
+
+ private:
+  void move_to(std::int64_t to) {
+    for (; at_ < to; ++at_) {
+      dx_[at_] = static_cast<T>(add_ ? static_cast<double>(dx_[at_]) + here_ : here_);
+      here_ = next_;
+      next_ = 0;
+    }
+  }
+
+  T* dx_;
+  std::int64_t in_;
+  bool add_;
+  std::int64_t at_ = 0;
+  double here_ = 0, next_ = 0;  // of positions at_ and at_ + 1
+};
+
+/// The weight with which an output reads position `j`.
+double weight_of(const Source& s, std::int64_t j) {
+  if (s.weight > 0) return s.first == j ? 1 - s.weight : s.weight;
+  return s.first == j ? 1 : 0;
+}
+
+/// sum_i += weight * dy_i over the rows of outputs that read input row (d, h) of a plane.
+template <class T>
+void gather_rows(const UpsampleParams& p, std::int64_t d, std::int64_t h, const T* dy, std::int64_t n, double* sum) {
+  const IndexRange over_d = outputs_over(p.axis[0], d), over_h = outputs_over(p.axis[1], h);
+  for (std::int64_t i = over_d.first; i < over_d.last; ++i)
+    for (std::int64_t j = over_h.first; j < over_h.last; ++j) {
+      const double weight = weight_of(p.axis[0].at(i), d) * weight_of(p.axis[1].at(j), h);
+      if (weight == 0) continue;
+      const T* const row = dy + (i * p.axis[1].out + j) * p.axis[2].out;
+      for (std::int64_t c = 0; c < n; ++c) sum[c] += weight * static_cast<double>(row[c]);
+    }
+}
+
+}  // namespace
+
+template <class T>
+void upsample(const UpsampleParams& p, const T* x, T* y) {
+  const std::int64_t height = p.axis[1].out, width = p.axis[2].out, rows = p.axis[0].out * height;
+  // y_i = x_first (1 - weight) + x_second weight, along each axis
+  parallel_for(p.planes * rows, 4 * width, [&](std::int64_t begin, std::int64_t end) {
+    Columns columns(p.axis[2]);
+    for (std::int64_t c = 0; c < width; c += kTile) {
+      columns.show(c);
+      for (std::int64_t unit = begin; unit < end; ++unit) {
+        const std::int64_t plane = unit / rows, row = unit % rows;
+        forward_tile(p, columns, Taps(p.axis[0].at(row / height)), Taps(p.axis[1].at(row % height)),
+                     x + plane * inputs(p), y + unit * width + c);
+      }
+    }
+  });
+}
+
+template <class T>
+void upsample_backward(const UpsampleParams& p, const T* dy, T* dx, bool add) {
+  const std::int64_t height = p.axis[1].in, width = p.axis[2].in, rows = p.axis[0].in * height;
+  if (p.planes <= 0 || rows <= 0) return;
+  // dx_j = sum of dy_i times the weight with which output i reads j
+  parallel_for(p.planes * rows, outputs(p) / rows + width, [&](std::int64_t begin, std::int64_t end) {
+    Columns columns(p.axis[2]);
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      const std::int64_t plane = unit / rows, row = unit % rows;
+      Gather<T> gather(dx + unit * width, width, add);
+      for (std::int64_t c = 0; c < p.axis[2].out; c += kTile) {
+        columns.show(c);
+        double sum[kTile] = {};
+        gather_rows(p, row / height, row % height, dy + plane * outputs(p) + c, columns.count(), sum);
+        for (std::int64_t i = 0; i < columns.count(); ++i) gather.take(columns[i], sum[i]);
+      }
+      gather.finish();
+    }
+  });
+}
+
+template void upsample(const UpsampleParams&, const float*, float*);
+template void upsample(const UpsampleParams&, const double*, double*);
+template void upsample_backward(const UpsampleParams&, const float*, float*, bool);
+template void upsample_backward(const UpsampleParams&, const double*, double*, bool);
+
+}  // namespace taper::kernels

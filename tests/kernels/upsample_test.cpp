@@ -1,0 +1,203 @@
+#include "kernels/upsample.hpp"
+
+#include <limits>
+
+#include "support/accuracy.hpp"
+#include "support/catch.hpp"
+#include "support/kernel_check.hpp"
+#include "support/oracle_upsample.hpp"
+
+using namespace taper;
+using namespace taper::kernels;
+using namespace taper::test;
+
+namespace {
+
+using Axis = oracle::UpsampleAxis;
+using Doubles = std::vector<double>;
+
+struct Case {
+  std::int64_t planes = 1;
+  Axis axis[3];
+
+  static Case random(std::uint64_t seed) {
+    std::uint64_t position = 0;
+    const auto below = [&](std::int64_t n) {
+      return std::int64_t(random_bits(seed, Stream::data, position++) % std::uint64_t(n));
+    };
+    Case c;
+    c.planes = 1 + below(3);
+    const auto mode = Axis::Mode(below(4));
+    const bool factors = below(2) == 0;
+    const int dims = 1 + int(below(3));
+    for (int d = 3 - dims; d < 3; ++d) {
+      const std::int64_t most = dims == 1 ? 40 : dims == 2 ? 9 : 5;
+      Axis& a = c.axis[d];
+      a = {mode, 1 + below(most), 1 + below(2 * most), 0};
+      if (!factors) continue;
+      a.factor = double(1 + below(400)) / 100;
+      a.out = std::max<std::int64_t>(1, std::int64_t(double(a.in) * a.factor));
+    }
+    return c;
+  }
+
+  UpsampleParams params() const {
+    UpsampleParams p{.planes = planes, .axis = {}};
+    for (int d = 0; d < 3; ++d)
+      p.axis[d] = {.in = axis[d].in,
+                   .out = axis[d].out,
+                   .rule = Resampling::Rule(axis[d].mode),
+                   .step = axis[d].factor > 0 ? 1 / axis[d].factor : 0};
+    return p;
+  }
+
+  std::int64_t inputs() const { return planes * axis[0].in * axis[1].in * axis[2].in; }
+  std::int64_t outputs() const { return planes * axis[0].out * axis[1].out * axis[2].out; }
+
+  Doubles multiply(Doubles x, bool transpose) const {
+    std::int64_t inner = 1;
+    for (int d = 2; d >= 0; --d) {
+      x = oracle::multiplied(x, axis[d].weights(), std::size_t(inner), transpose);
+      inner *= transpose ? axis[d].in : axis[d].out;
+    }
+    return x;
+  }
+
+  std::string text() const {
+    std::string out = "mode " + std::to_string(axis[2].mode) + ", planes " + std::to_string(planes);
+    for (const Axis& a : axis)
+      out += "; " + std::to_string(a.in) + " to " + std::to_string(a.out) + " by " + std::to_string(a.factor);
+    return out;
+  }
+};
+
+/// `slack` times the tolerance of short rows: a place in a row of n elements is known to n units of the last digit.
+template <class T>
+std::string difference(const Case& c, std::uint64_t seed, double slack = 1) {
+  const auto x = numbers<T>(c.inputs(), seed), dy = numbers<T>(c.outputs(), seed + 1);
+  const auto before = numbers<T>(c.inputs(), seed + 2);
+  std::vector<T> y(dy.size(), T(NAN)), dx(x.size(), T(NAN)), added = before;
+  upsample(c.params(), x.data(), y.data());
+  upsample_backward(c.params(), dy.data(), dx.data(), false);
+  upsample_backward(c.params(), dy.data(), added.data(), true);
+  const auto sum = c.multiply({dy.begin(), dy.end()}, true);
+  Doubles both = sum;
+  for (std::size_t i = 0; i < both.size(); ++i) both[i] += double(before[i]);
+  if (!(relative_error(y, c.multiply({x.begin(), x.end()}, false)) < slack * tolerance<T>())) return "forward";
+  if (!(relative_error(dx, sum) < slack * tolerance<T>())) return "gradient";
+  return relative_error(added, both) < slack * tolerance<T>() ? "" : "added gradient";
+}
+
+double product(const Doubles& a, const Doubles& b, bool magnitude) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += magnitude ? std::abs(a[i] * b[i]) : a[i] * b[i];
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("resizing agrees with its definition on 4,000 random cases") {
+  int modes[4] = {};
+  for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
+    const Case c = Case::random(seed);
+    ++modes[c.axis[2].mode];
+    const std::string wrong = seed % 2 ? difference<float>(c, 3 * seed) : difference<double>(c, 3 * seed);
+    if (wrong.empty()) continue;
+    INFO("case " << seed << ": " << c.text());
+    CHECK(wrong == "");
+  }
+  for (const int count : modes) CHECK(count > 900);
+}
+
+TEST_CASE("resizing and its gradient are adjoint") {
+  for (std::uint64_t seed = 5001; seed <= 5200; ++seed) {
+    const Case c = Case::random(seed);
+    const auto x = numbers<double>(c.inputs(), seed), g = numbers<double>(c.outputs(), seed + 1);
+    Doubles y(g.size()), dx(x.size());
+    upsample(c.params(), x.data(), y.data());
+    upsample_backward(c.params(), g.data(), dx.data(), false);
+    INFO(c.text());
+    const double off = std::abs(product(y, g, false) - product(x, dx, false));
+    CHECK(off <= 1e-12 * std::max(product(y, g, true), product(x, dx, true)));
+  }
+}
+
+TEST_CASE("rows longer than a tile are resized as short ones are") {
+  for (const auto mode : {Axis::nearest, Axis::nearest_exact, Axis::linear, Axis::aligned})
+    for (const auto& [in, out] : {std::pair{700, 1511}, {1511, 701}, {3, 1201}, {2003, 2}}) {
+      Case c;
+      c.planes = 2;
+      c.axis[2] = {mode, in, out, 0};
+      INFO(c.text());
+      CHECK(difference<double>(c, 11, 20) == "");
+      CHECK(difference<float>(c, 13) == "");
+    }
+}
+
+TEST_CASE("one element spreads over everything and gathers all gradients") {
+  Case c;
+  for (const auto mode : {Axis::nearest, Axis::linear, Axis::aligned}) {
+    c.axis[2] = {mode, 1, 64, 0};
+    const std::vector<float> x = {3}, dy(64, 1.0f);
+    std::vector<float> y(64), dx(1);
+    upsample(c.params(), x.data(), y.data());
+    upsample_backward(c.params(), dy.data(), dx.data(), false);
+    CHECK(y == std::vector<float>(64, 3.0f));
+    CHECK(dx[0] == 64);
+  }
+}
+
+TEST_CASE("the same size is a copy, whatever stands beside an element") {
+  Case c;
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const Doubles x = {inf, 1, nan, -2, -inf, 0.1};
+  for (const auto mode : {Axis::nearest, Axis::nearest_exact, Axis::linear, Axis::aligned})
+    for (const double factor : {0.0, 1.0}) {
+      c.axis[1] = {mode, 2, 2, factor};
+      c.axis[2] = {mode, 3, 3, factor};
+      Doubles y(6, 77), dx(6, 77);
+      upsample(c.params(), x.data(), y.data());
+      upsample_backward(c.params(), x.data(), dx.data(), false);
+      CHECK(same_values(y, x));
+      CHECK(same_values(dx, x));
+    }
+}
+
+TEST_CASE("a million gradients of one add up to a million in float32") {
+  Case c;
+  c.axis[1] = {Axis::nearest, 1, 4099, 0};
+  c.axis[2] = {Axis::nearest, 1, 4111, 0};
+  const std::vector<float> dy(std::size_t(c.outputs()), 1.0f);
+  float dx = 0;
+  upsample_backward(c.params(), dy.data(), &dx, false);
+  CHECK(dx == 4099.0f * 4111.0f);
+}
+
+TEST_CASE("resizing no planes gives nothing") {
+  Case c;
+  c.planes = 0;
+  c.axis[2] = {Axis::linear, 3, 5, 0};
+  upsample<float>(c.params(), nullptr, nullptr);
+  upsample_backward<float>(c.params(), nullptr, nullptr, false);
+}
+
+TEST_CASE("resizing gives the same bits on any number of threads") {
+  for (const auto mode : {Axis::nearest, Axis::linear}) {
+    Case c;
+    c.planes = 3;
+    c.axis[0] = {mode, 5, 11, 0};
+    c.axis[1] = {mode, 23, 17, 0};
+    c.axis[2] = {mode, 61, 127, 0};
+    const auto x = numbers<float>(c.inputs(), 1), dy = numbers<float>(c.outputs(), 2);
+    CHECK(same_on_any_threads([&] {
+      std::vector<float> y(dy.size());
+      upsample(c.params(), x.data(), y.data());
+      return y;
+    }));
+    CHECK(same_on_any_threads([&] {
+      std::vector<float> dx(x.size());
+      upsample_backward(c.params(), dy.data(), dx.data(), false);
+      return dx;
+    }));
+  }
+}
