@@ -8,7 +8,7 @@ from .case import generator, values
 from .module_case import layer
 
 MODES = ("train", "eval")
-BATCHED = {1: [3, 2, 5], 2: [3, 2, 1, 5], 3: [2, 3, 1, 2, 5]}
+BATCHED = {1: [3, 2, 4], 2: [4, 2, 1, 3], 3: [3, 2, 1, 4, 1]}
 
 
 def batch_norms():
@@ -35,14 +35,14 @@ def batch_norms():
         yield case(1, [7, 1], mode, track_running_stats=False)
         yield case(1, [2, 11], mode)
         yield case(1, [0, 3], mode)
-        yield case(1, [2, 67], mode)
+        yield case(1, [2, 17], mode)
         yield case(1, [2, 3, 0], mode)
         yield case(1, [2, 3, 1], mode)
         yield case(1, [1, 3, 2], mode)
         yield case(1, [2, 11, 6], mode)
         yield case(1, [2, 5, 7], mode)
         yield case(1, [2, 3, 16], mode)
-        yield case(1, [3, 2, 37], mode)
+        yield case(1, [3, 1, 37], mode)
         yield case(2, [2, 5, 1, 3], mode)
         yield case(2, [2, 3, 5, 4], mode)
         yield case(2, [2, 3, 0, 5], mode)
@@ -86,8 +86,8 @@ def layer_norms():
 
     for shape, normalized in (
         ([3, 5], 5), ([3, 5], [5]), ([5], 5), ([2, 3, 5], 5), ([2, 3, 5], [3, 5]), ([3, 5], [3, 5]),
-        ([2, 1, 3, 7], 7), ([2, 1, 3, 7], [3, 7]), ([1, 2, 3, 5], [2, 3, 5]),
-        ([2, 37], 37), ([1, 71], 71),
+        ([1, 2, 3, 7], 7), ([1, 2, 3, 7], [3, 7]), ([1, 2, 3, 5], [2, 3, 5]),
+        ([2, 17], 17), ([1, 23], 23),
     ):
         yield case(shape, normalized)
         yield case(shape, normalized, elementwise_affine=False)
@@ -105,8 +105,8 @@ def rms_norms():
         return layer({"type": "RMSNorm", "normalized_shape": normalized, **options}, shape)
 
     for shape, normalized in (
-        ([3, 5], 5), ([5], 5), ([2, 3, 5], 5), ([2, 3, 5], [3, 5]), ([3, 5], [3, 5]), ([2, 3, 5, 7], 7),
-        ([2, 1, 3, 7], [3, 7]), ([2, 37], 37), ([1, 71], [71]),
+        ([3, 5], 5), ([5], 5), ([2, 3, 5], 5), ([2, 3, 5], [3, 5]), ([3, 5], [3, 5]), ([1, 2, 3, 7], 7),
+        ([1, 2, 3, 7], [3, 7]), ([2, 17], 17), ([1, 23], [23]),
     ):
         yield case(shape, normalized)
         yield case(shape, normalized, elementwise_affine=False)
@@ -122,7 +122,7 @@ def group_norms():
         return layer({"type": "GroupNorm", "num_groups": groups, "num_channels": shape[1], **options}, shape)
 
     # One or two values in a group leave PyTorch's own rounding errors as the gradient.
-    for shape in ([2, 6, 5], [3, 6], [2, 6, 3, 4], [1, 6, 2, 1, 5], [3, 6, 1], [5, 6, 2]):
+    for shape in ([2, 6, 3], [3, 6], [1, 6, 3, 2], [1, 6, 2, 1, 3], [3, 6, 1], [5, 6, 2]):
         for groups in (1, 2, 3, 6):
             if shape[1] * torch.Size(shape[2:]).numel() > 2 * groups:
                 yield case(shape, groups)
@@ -131,7 +131,7 @@ def group_norms():
         yield case(shape, 2, eps=0.25)
     for shape, groups in (
         ([0, 6, 5], 2), ([0, 6], 3), ([1, 6], 2), ([1, 6, 2], 3),
-        ([2, 10, 3], 5), ([2, 7, 5], 7), ([2, 7, 5], 1), ([2, 4, 19], 2), ([3, 134], 2),
+        ([2, 10, 3], 5), ([2, 7, 3], 7), ([2, 7, 3], 1), ([1, 4, 17], 2), ([3, 22], 2),
     ):
         yield case(shape, groups)
         yield case(shape, groups, affine=False, eps=0.125)

@@ -144,7 +144,8 @@ TEST_CASE("a saved value that a training batch norm changes is noticed") {
   CHECK_THROWS_WITH(y.sum().backward(), Catch::Contains("changed in place"));
 }
 
-TEST_CASE("batch norm without elements gives an empty result, zero gradients, and leaves the running statistics") {
+TEST_CASE("batch norm without elements gives an empty result, zero gradients, and leaves the running statistics",
+          "[fault-72]") {
   for (const Shape& shape : {Shape{0, 3}, Shape{0, 3, 5}, Shape{2, 3, 0}}) {
     nn::BatchNorm1d norm({.num_features = 3});
     const Tensor x = empty(shape).requires_grad_();

@@ -131,7 +131,7 @@ TEST_CASE("a norm of constants gives the bias, with gradients of 0 for the weigh
   }
 }
 
-TEST_CASE("a norm of many equal sums keeps its accuracy in float32") {
+TEST_CASE("a norm over more elements than float32 counts keeps its accuracy", "[fault-50]") {
   // Sums of float32 numbers in float32 would stop growing at 2^24.
   const std::int64_t n = (std::int64_t{1} << 20) + 7;
   const Tensor x = add(ones({1, 6, n}), zeros({1, 6, n}));
@@ -147,7 +147,8 @@ TEST_CASE("a norm of many equal sums keeps its accuracy in float32") {
   }
 }
 
-TEST_CASE("a scale shorter than the channels is refused by every norm") {  // CVE-2021-29555, CVE-2021-29583
+TEST_CASE("a scale or bias shorter than the channels is refused by every norm (CVE-2021-29555, CVE-2021-29583)",
+          "[fault-85][fault-86]") {
   for (const Norm& norm : kNorms) {
     INFO(norm.name);
     const Tensor x = ones({1, 6, 5}), none, one = ones({1}), empty_scale = ones({0});
@@ -162,7 +163,7 @@ TEST_CASE("a scale shorter than the channels is refused by every norm") {  // CV
   }
 }
 
-TEST_CASE("an input without channels is refused by every norm of channels") {  // CVE-2021-29583: depth 0
+TEST_CASE("an input of depth 0 is refused by every norm of channels (CVE-2021-29555)", "[fault-85]") {
   for (const Norm& norm : kNorms) {
     if (!norm.by_channel) continue;
     INFO(norm.name);
@@ -186,7 +187,7 @@ TEST_CASE("every norm takes floating numbers of one type only") {
   }
 }
 
-TEST_CASE("huge extents beside one of 0 cost neither time nor memory") {
+TEST_CASE("huge extents beside one of 0 cost a norm neither time nor memory", "[fault-12]") {
   const std::int64_t huge = std::int64_t{1} << 40;
   for (const Norm& norm : kNorms) {
     INFO(norm.name);

@@ -5,6 +5,7 @@
 #include "taper/creation.hpp"
 #include "taper/nn/dropout.hpp"
 #include "taper/nn/linear.hpp"
+#include "taper/nn/norm.hpp"
 #include "taper/ops.hpp"
 
 using namespace taper;
@@ -29,6 +30,21 @@ TEST_CASE("predictions do not depend on the batch size, record nothing and keep 
     CHECK(predict(model, x, size).to_vector<float>() == whole.to_vector<float>());
   CHECK(model.is_training());
   CHECK(error_of([&] { predict(model, x, 0); }) == "evaluate: batch_size: expected >= 1, got 0");
+}
+
+TEST_CASE("predictions and evaluations use running statistics, and leave them alone") {
+  nn::Sequential model{nn::make<nn::BatchNorm1d>({.num_features = 5})};
+  const Tensor x = randn({11, 5});
+  model(x * 3.0 + 2.0);
+  const auto before = model.state_dict()[2].tensor.to_vector<float>();
+  const Tensor whole = predict(model, x, 100);
+  for (const std::int64_t size : {1, 2, 7})
+    CHECK(predict(model, x, size).to_vector<float>() == whole.to_vector<float>());
+  nn::MSELoss loss;
+  evaluate(model, loss, x, x, {.batch_size = 3});
+  CHECK(model.state_dict()[2].tensor.to_vector<float>() == before);
+  CHECK(model.state_dict()[4].tensor.item() == 1);
+  CHECK(model.is_training());
 }
 
 TEST_CASE("an evaluation gives loss and metrics of all samples, whatever the batch size") {

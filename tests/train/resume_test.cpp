@@ -46,6 +46,30 @@ TEST_CASE("a run that was interrupted at any step ends with the same bytes") {
   }
 }
 
+TEST_CASE("a run with running statistics that was interrupted at any step ends with the same bytes") {
+  for (const char* momentum : {"0.3", "null"}) {
+    const TinyTraining tiny;
+    const std::vector<config::Override> overrides = {
+        {"model.layers", std::string(R"([{"type": "Conv1d", "out_channels": 4, "kernel_size": 3},
+          {"type": "BatchNorm1d", "name": "norm", "momentum": )") +
+                             momentum + R"(}, {"type": "ReLU"}, {"type": "InstanceNorm1d", "track_running_stats": true},
+          {"type": "Flatten"}, {"type": "LayerNorm", "normalized_shape": 12}, {"type": "Linear", "out_features": 3}])"}};
+    const std::string whole = tiny.last_of("whole", overrides);
+    for (const std::int64_t n : {1, 2, 3, 5, 8}) {
+      const std::string name = std::to_string(n);
+      INFO("interrupted after batch " << n << ", momentum " << momentum);
+      CHECK(train_in_two(tiny, name, n, overrides) == StopReason::interrupted);
+      CHECK(slurp(tiny.path(name + "/checkpoints/last.safetensors")) == whole);
+      CHECK(metrics_of(tiny, name) == metrics_of(tiny, "whole"));
+    }
+    const auto state = io::safetensors_from_bytes(whole);
+    REQUIRE(state.find("norm.num_batches_tracked") != nullptr);
+    CHECK(state.find("norm.num_batches_tracked")->item() == 9);  // 3 epochs of 3 batches; validation counts nothing
+    CHECK(state.find("norm.running_mean")->to_vector<double>() != std::vector<double>(4, 0));
+    CHECK(state.find("3.running_var") != nullptr);
+  }
+}
+
 TEST_CASE("a run that was interrupted after its last batch ends with the same bytes") {
   const TinyTraining tiny;
   const std::string whole = tiny.last_of("whole");
