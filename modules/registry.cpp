@@ -10,13 +10,28 @@ namespace {
 // One line for each file of layers. Explicit, because self-registration is dropped from a static library.
 std::vector<LayerType> all_layers() {
   std::vector<LayerType> types;
-  for (const auto& family : {
-           linear_layers(),     conv_layers(),    conv_transpose_layers(), pool_layers(),          max_pool_layers(),
-           max_unpool_layers(), lp_pool_layers(), batch_norm_layers(),     instance_norm_layers(), layer_norm_layers(),
-           activation_layers(), dropout_layers(), shape_layers(),          pad_layers(),           upsample_layers(),
-           join_layers(),       rnn_layers(),     rnn_cell_layers(),       attention_layers(),
-       })
+  const auto add = [&](const std::vector<LayerType>& family) {
     types.insert(types.end(), family.begin(), family.end());
+  };
+  add(linear_layers());
+  add(conv_layers());
+  add(conv_transpose_layers());
+  add(pool_layers());
+  add(max_pool_layers());
+  add(max_unpool_layers());
+  add(lp_pool_layers());
+  add(batch_norm_layers());
+  add(instance_norm_layers());
+  add(layer_norm_layers());
+  add(activation_layers());
+  add(dropout_layers());
+  add(shape_layers());
+  add(pad_layers());
+  add(upsample_layers());
+  add(join_layers());
+  add(rnn_layers());
+  add(rnn_cell_layers());
+  add(attention_layers());
   return types;
 }
 
