@@ -100,7 +100,7 @@ std::string from_value(const Value& from, Sizes<N>& to) {
 }
 template <int N>
 std::string from_value(const Value& from, OptionalSizes<N>& to) {
-  OptionalSizes<N> sizes;
+  OptionalSizes<N> sizes = 0;
   std::string problem =
       fill(from, N, true, [&](int i, const Value& v) { return taper::from_value(v, sizes.values[std::size_t(i)]); });
   if (problem.empty()) to = sizes;

@@ -1,57 +1,42 @@
 #include "kernels/avg_pool.hpp"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
-#include "base/random.hpp"
 #include "base/window.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/sum_row.hpp"
 #include "support/catch.hpp"
+#include "support/draw.hpp"
+#include "support/kernel_check.hpp"
 #include "support/oracle_pool.hpp"
 #include "taper/error.hpp"
 
 using namespace taper;
 using oracle::AvgPool;
+using test::Draw;
+using test::same_bits;
 using Values = std::vector<double>;
 
 namespace {
-
-/// A reproducible sequence of small numbers; what is drawn does not matter.
-class Draw {
- public:
-  explicit Draw(std::uint64_t seed) : state_(seed * 2 + 1) {}
-  std::int64_t below(std::int64_t n) {
-    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-    return std::int64_t(state_ >> 33) % n;
-  }
-  double value() { return double(below(4001) - 2000) / 512.0; }
-  Values values(std::int64_t n) {
-    Values v(static_cast<std::size_t>(n));
-    for (auto& x : v) x = value();
-    return v;
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 kernels::AvgPoolParams params_of(const AvgPool& pool) {
   kernels::AvgPoolParams p{
       .planes = pool.planes, .count_include_pad = pool.count_include_pad, .divisor_override = pool.divisor_override};
   std::vector<Window1d> windows;
   for (std::size_t d = 0; d < pool.in.size(); ++d)
-    windows.push_back({pool.kernel[d], pool.stride[d], pool.padding[d], pool.padding[d], 1, pool.ceil_mode});
+    windows.push_back({pool.kernel[d], pool.stride[d], pool.padding[d], pool.right(d), pool.gap(d), pool.ceil_mode});
   std::vector<std::int64_t> out(pool.in.size());
-  output_size("avg_pool", windows, WindowKind::pool, pool.in, out);
+  output_size("avg_pool", windows, WindowKind::average_pool, pool.in, out);
   for (std::size_t d = 0, at = 3 - pool.in.size(); d < pool.in.size(); ++d, ++at) {
     p.in[at] = pool.in[d];
     p.out[at] = out[d];
     p.kernel[at] = pool.kernel[d];
     p.stride[at] = pool.stride[d];
-    p.padding_left[at] = p.padding_right[at] = pool.padding[d];
+    p.padding_left[at] = pool.padding[d];
+    p.padding_right[at] = pool.right(d);
+    p.dilation[at] = pool.gap(d);
   }
   return p;
 }
@@ -100,11 +85,6 @@ std::vector<T> as(const Values& v) {
 }
 
 template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
-
-template <class T>
 bool near(const std::vector<T>& got, const Values& expected) {
   const double tolerance = std::is_same_v<T, float> ? 2e-6 : 1e-13;
   if (got.size() != expected.size()) return false;
@@ -119,8 +99,10 @@ bool agrees(const AvgPool& pool, const Values& x, const Values& dy) {
   const Values expected = pool.backward(dy);
   const std::vector<T> written = run_backward(pool, as<T>(dy));
   if (!near(written, expected)) return false;
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    if (expected[i] == 0 && written[i] != 0) return false;
+  // Where no window is, the gradient is 0 exactly.
+  const Values held = pool.backward(Values(dy.size(), 1.0));
+  for (std::size_t i = 0; i < held.size(); ++i)
+    if (held[i] == 0 && written[i] != 0) return false;
   // Adding is the written gradient added once.
   std::vector<T> added(written.size()), sums(written.size());
   for (std::size_t i = 0; i < added.size(); ++i) {
@@ -140,11 +122,18 @@ bool agrees(const AvgPool& pool, Draw& draw) {
 AvgPool fixed(std::vector<std::int64_t> in, std::vector<std::int64_t> kernel, std::vector<std::int64_t> stride,
               std::vector<std::int64_t> padding, bool ceil_mode = false, bool count_include_pad = true,
               std::int64_t divisor_override = 0, std::int64_t planes = 1) {
-  return {planes, in, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override, {}};
+  return {planes, in, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override, {}, {}, {}};
 }
 
 AvgPool adaptive(std::vector<std::int64_t> in, std::vector<std::int64_t> out, std::int64_t planes = 1) {
   return {.planes = planes, .in = in, .kernel = {}, .stride = {}, .padding = {}, .adaptive = out};
+}
+
+AvgPool dilated(std::vector<std::int64_t> in, std::vector<std::int64_t> kernel, std::vector<std::int64_t> dilation,
+                std::int64_t planes) {
+  AvgPool pool = fixed(in, kernel, {1, 2}, {1, 2}, true, false, 0, planes);
+  pool.dilation = dilation;
+  return pool;
 }
 
 Values rising(std::int64_t n) {
@@ -306,6 +295,51 @@ TEST_CASE("rows and windows longer than the buffers are pooled in pieces") {
   CHECK(agrees(adaptive({5, 1301}, {3, 1511}), draw));
 }
 
+TEST_CASE("dilated windows and uneven padding, rows longer than the buffers") {
+  Draw draw(13);
+  const auto with = [](AvgPool pool, std::vector<std::int64_t> right, std::vector<std::int64_t> dilation) {
+    pool.padding_right = std::move(right);
+    pool.dilation = std::move(dilation);
+    return pool;
+  };
+  for (const bool cip : {false, true})
+    for (const std::int64_t divisor : {0, 5}) {
+      CAPTURE(cip, divisor);
+      CHECK(agrees(with(fixed({2311}, {3}, {1}, {1}, true, cip, divisor), {2}, {2}), draw));
+      CHECK(agrees(with(fixed({2311}, {25}, {7}, {600}, true, cip, divisor), {500}, {61}), draw));
+      CHECK(agrees(with(fixed({2311}, {2}, {1}, {1000}, false, cip, divisor), {0}, {2100}), draw));
+      CHECK(agrees(with(fixed({3, 1511}, {2, 5}, {1, 2}, {1, 3}, true, cip, divisor), {0, 4}, {2, 3}), draw));
+      CHECK(agrees(
+          with(fixed({7, 5, 1201}, {2, 3, 2}, {2, 1, 3}, {1, 0, 4}, true, cip, divisor), {2, 1, 7}, {3, 1, 17}), draw));
+      CHECK(agrees(with(fixed({2311}, {25}, {1}, {3}, true, cip, divisor), {12}, {1}), draw));
+      CHECK(agrees(with(fixed({1511}, {2}, {2}, {0}, true, cip, divisor), {1}, {1}), draw));
+      CHECK(agrees(with(fixed({3, 1511}, {3, 3}, {1, 1}, {0, 1}, false, cip, divisor), {1, 0}, {1, 1}), draw));
+    }
+}
+
+TEST_CASE("a dilated window without an element gives 0 and takes no gradient") {
+  for (const bool cip : {false, true}) {
+    const AvgPool pool{.planes = 1,
+                       .in = {1},
+                       .kernel = {2},
+                       .stride = {1},
+                       .padding = {1},
+                       .count_include_pad = cip,
+                       .padding_right = {1},
+                       .dilation = {2}};
+    CHECK(run_forward(pool, Values{7}) == Values{0});
+    CHECK(run_backward(pool, Values{1}) == Values{0});
+    AvgPool plane = pool;
+    plane.in = {3, 1};
+    plane.kernel = {2, 2};
+    plane.stride = {1, 1};
+    plane.padding = plane.padding_right = {0, 1};
+    plane.dilation = {1, 2};
+    CHECK(run_forward(plane, rising(3)) == Values{0, 0});
+    CHECK(run_backward(plane, Values{1, 1}) == Values{0, 0, 0});
+  }
+}
+
 TEST_CASE("an output that holds the whole plane is the same as its mean, bit for bit") {
   Draw draw(5);
   for (const auto& [h, w] :
@@ -365,69 +399,12 @@ TEST_CASE("pooling to the same size copies every bit") {
   CHECK(same_bits(run_forward(fixed({2, 3}, {1, 1}, {1, 1}, {0, 0}), x), x));
 }
 
-TEST_CASE("known faults of average pools") {
-  SECTION("a kernel moved by a stride beyond 31 bits gives one window") {
-    Draw draw(8);
-    const auto x = as<float>(draw.values(2 * 50 * 32));
-    const std::int64_t wide = std::int64_t{1} << 31;
-    CHECK(same_bits(run_forward(fixed({50, 32}, {3, 3}, {wide, wide}, {0, 0}, false, true, 0, 2), x),
-                    run_forward(fixed({50, 32}, {3, 3}, {48, 48}, {0, 0}, false, true, 0, 2), x)));
-    const auto dx = run_backward(fixed({50, 32}, {3, 3}, {wide, wide}, {0, 0}), std::vector<float>{9});
-    CHECK(dx[0] == 1);
-    CHECK(dx[3] == 0);
-    CHECK(dx[50 * 32 - 1] == 0);
-  }
-  SECTION("a window cut off by ceil_mode is never empty") {
-    for (const bool count_include_pad : {false, true}) {
-      CHECK(run_forward(fixed({4}, {1}, {2}, {0}, true, count_include_pad), rising(4)) == Values{1, 3});
-      CHECK(run_forward(fixed({4, 4}, {1, 2}, {2, 2}, {0, 1}, true, count_include_pad), rising(16)) ==
-            (count_include_pad ? Values{.5, 2.5, 2, 4.5, 10.5, 6} : Values{1, 2.5, 4, 9, 10.5, 12}));
-      for (const double y :
-           run_forward(fixed({4, 4, 4}, {1, 2, 3}, {2, 2, 2}, {0, 0, 0}, true, count_include_pad), rising(64)))
-        CHECK(std::isfinite(y));
-    }
-  }
-  SECTION("the gradient divides by the clipped window") {
-    CHECK(close(run_backward(fixed({5}, {3}, {3}, {0}, true), Values{1, 1}), {.3333, .3333, .3333, .5, .5}));
-  }
-  SECTION("a divisor holds whether padding counts or not") {
-    for (const bool count_include_pad : {false, true})
-      CHECK(run_forward(fixed({4, 4}, {2, 2}, {2, 2}, {0, 0}, false, count_include_pad, 2), Values(16, 1.0)) ==
-            Values(4, 2.0));
-  }
-  SECTION("padding offsets the gradient") {
-    const AvgPool pool = fixed({4, 4}, {2, 2}, {1, 1}, {1, 1}, false, true, 0, 2);
-    CHECK(run_backward(pool, Values(50, 1.0)) == Values(32, 1.0));
-    AvgPool real = pool;
-    real.count_include_pad = false;
-    const Values dx = run_backward(real, Values(50, 1.0));
-    CHECK(dx[0] == 2.25);
-    CHECK(dx[31] == 2.25);
-    CHECK(dx[5] == 1.0);
-  }
-  SECTION("every dimension uses its own kernel, stride and padding") {
-    Draw draw(9);
-    CHECK(agrees(fixed({7, 11, 13}, {2, 3, 5}, {1, 2, 3}, {0, 1, 2}, false, true, 0, 2), draw));
-    CHECK(agrees(fixed({7, 11, 13}, {2, 3, 5}, {1, 2, 3}, {0, 1, 2}, true, false, 0, 2), draw));
-  }
-  SECTION("a padding of half a huge kernel neither wraps nor reads outside") {
-    const std::int64_t huge = std::int64_t{1} << 61;
-    const Values y = run_forward(fixed({5}, {huge}, {1}, {huge / 2}, false, false), rising(5));
-    CHECK(y == Values{3, 3, 3, 3, 3, 3});
-    CHECK(run_forward(fixed({5, 3}, {huge, 2}, {1, 1}, {huge / 2, 1}, false, false), rising(15)).size() == 24);
-    CHECK(close(run_backward(fixed({5}, {huge}, {1}, {huge / 2}, false, false), Values(6, 1.0)), Values(5, 1.2)));
-  }
-  SECTION("one input spreads to many outputs and takes all their gradients") {
-    CHECK(run_forward(adaptive({1}, {64}), Values{7}) == Values(64, 7.0));
-    CHECK(run_backward(adaptive({1}, {64}), Values(64, 1.0)) == Values{64});
-  }
-  SECTION("window ends are integers") {
-    for (const auto& [in, out] :
-         std::vector<std::pair<std::int64_t, std::int64_t>>{{5877, 2855}, {4757, 3527}, {560, 2219}}) {
-      const Values y = run_forward(adaptive({in}, {out}), Values(std::size_t(in), 1.0));
-      CHECK(y == Values(std::size_t(out), 1.0));
-    }
-  }
+TEST_CASE("a padding of half a huge kernel neither wraps nor reads outside") {
+  const std::int64_t huge = std::int64_t{1} << 61;
+  const Values y = run_forward(fixed({5}, {huge}, {1}, {huge / 2}, false, false), rising(5));
+  CHECK(y == Values{3, 3, 3, 3, 3, 3});
+  CHECK(run_forward(fixed({5, 3}, {huge, 2}, {1, 1}, {huge / 2, 1}, false, false), rising(15)).size() == 24);
+  CHECK(close(run_backward(fixed({5}, {huge}, {1}, {huge / 2}, false, false), Values(6, 1.0)), Values(5, 1.2)));
 }
 
 TEST_CASE("an empty adaptive output gives zero gradients, an empty batch nothing") {
@@ -470,7 +447,8 @@ TEST_CASE("average pools give the same bits on any number of threads") {
   for (const AvgPool& pool :
        {fixed({67, 131}, {3, 5}, {1, 2}, {1, 2}, true, false, 0, 17),
         fixed({4099}, {25}, {1}, {12}, false, true, 0, 31), fixed({257}, {257}, {257}, {0}, false, true, 0, 509),
-        fixed({521, 257}, {3, 3}, {2, 2}, {1, 1}), adaptive({67, 131}, {7, 11}, 13), adaptive({523, 67}, {3, 1})}) {
+        fixed({521, 257}, {3, 3}, {2, 2}, {1, 1}), dilated({67, 131}, {3, 5}, {2, 3}, 19),
+        adaptive({67, 131}, {7, 11}, 13), adaptive({523, 67}, {3, 1})}) {
     CAPTURE(pool.in, pool.kernel, pool.adaptive);
     const auto x = as<float>(draw.values(inputs(pool))), dy = as<float>(draw.values(outputs(pool)));
     kernels::set_max_threads(1);
@@ -482,42 +460,4 @@ TEST_CASE("average pools give the same bits on any number of threads") {
     }
   }
   kernels::set_max_threads(before);
-}
-
-TEST_CASE("the order of a row's sum depends on its length alone") {
-  Draw draw(12);
-  bool same = true, near_exact = true;
-  for (std::int64_t n = 1; n <= 130; ++n) {
-    const auto x = draw.values(n + 3);
-    std::vector<double> lane(x.begin(), x.begin() + n);
-    double expected = lane[0];
-    if (n < 16) {
-      for (std::int64_t i = 1; i < n; ++i) expected += lane[std::size_t(i)];
-    } else {
-      std::vector<double> lanes(16);
-      std::int64_t at = n / 16 * 16;
-      for (std::size_t j = 0; j < 16; ++j) {
-        lanes[j] = x[j];
-        for (std::size_t i = j + 16; i < std::size_t(at); i += 16) lanes[j] += x[i];
-      }
-      for (std::size_t half = 8; half > 0; half /= 2) {
-        for (std::size_t j = 0; j < half; ++j) lanes[j] += lanes[j + half];
-        if ((std::size_t(n) & half) != 0)
-          for (std::size_t j = 0; j < half; ++j) lanes[j] += x[std::size_t(at++)];
-      }
-      expected = lanes[0];
-    }
-    same &= kernels::sum_row(x.data(), n) == expected;
-    long double exact = 0;
-    for (std::int64_t i = 0; i < n; ++i) exact += static_cast<long double>(x[std::size_t(i)]);
-    near_exact &= std::abs(double(exact) - expected) < 1e-10;
-    double runs[3];
-    kernels::sum_runs(x.data(), n, 1, 3, runs, 1);
-    for (std::int64_t i = 0; i < 3; ++i) same &= runs[i] == kernels::sum_row(x.data() + i, n);
-  }
-  CHECK(same);
-  CHECK(near_exact);
-  CHECK(kernels::sum_row(static_cast<const float*>(nullptr), 0) == 0);
-  const float negative_zero = -0.0f;
-  CHECK(std::signbit(kernels::sum_row(&negative_zero, 1)));
 }

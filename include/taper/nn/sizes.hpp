@@ -30,13 +30,13 @@ template <int N>
 struct OptionalSizes {
   std::array<std::optional<std::int64_t>, N> values{};
 
-  OptionalSizes() = default;
   OptionalSizes(int all) {
     for (auto& value : values) value = all;
   }
   OptionalSizes(std::int64_t all) {
     for (auto& value : values) value = all;
   }
+  /// Errors: `ErrorKind::config` unless there is one entry or N.
   OptionalSizes(std::initializer_list<std::optional<std::int64_t>> list);
 
   std::optional<std::int64_t> operator[](int i) const { return values[std::size_t(i)]; }
