@@ -365,3 +365,76 @@ TEST_CASE("sizes of transposed convolutions name what does not fit") {
         "t: output size overflows 64 bits: expected below 2^63, got input size 2, "
         "kernel_size 1, stride 9223372036854775807, padding 0, dilation 1");
 }
+
+TEST_CASE("an average pool's padding reaches to half its dilated kernel, a max pool's to half its kernel") {
+  const auto refusal = [](Window1d window, WindowKind kind) -> std::string {
+    try {
+      check_options("pool", std::array{window}, kind);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const Window1d dilated{3, 1, 2, 2, 2, false};
+  CHECK(refusal(dilated, WindowKind::average_pool) == "");
+  CHECK(refusal(dilated, WindowKind::convolution) == "");
+  CHECK(refusal(dilated, WindowKind::pool) ==
+        "pool: padding must be at most half the kernel size: expected <= 1, got 2");
+  CHECK(refusal({3, 1, 0, 3, 2, false}, WindowKind::average_pool) ==
+        "pool: padding must be at most half the dilated kernel: expected <= 2, got 3");
+  CHECK(refusal({3, 1, 0, 2, 1, false}, WindowKind::average_pool) ==
+        "pool: padding must be at most half the kernel size: expected <= 1, got 2");
+  CHECK(refusal({3, 1, 0, -1, 1, false}, WindowKind::average_pool) ==
+        "pool: padding must not be negative: expected >= 0, got -1");
+  CHECK(refusal({kTop, 1, 0, 0, 2, false}, WindowKind::average_pool).starts_with("pool: dilated kernel overflows"));
+  // "same" is at most half the dilated kernel, whatever the kernel.
+  for (std::int64_t k = 1; k <= 7; ++k)
+    for (std::int64_t d = 1; d <= 4; ++d) {
+      Window1d window{k, 1, 0, 0, d, false};
+      pad_same("pool", {&window, 1});
+      CHECK(refusal(window, WindowKind::average_pool) == "");
+    }
+}
+
+TEST_CASE("a size error shows paddings that differ between the sides") {
+  CHECK_THROWS_WITH(
+      sizes("avg_pool2d", {{3, 1, 1, 0, 1, false}, {5, 1, 0, 0, 1, false}}, {5, 3}, WindowKind::average_pool),
+      "avg_pool2d: output size is too small: expected >= 1, got [4, -1]; input size [5, 3], kernel_size "
+      "[3, 5], stride [1, 1], padding [[1, 0], 0], dilation [1, 1]");
+}
+
+TEST_CASE("taps and what they count are those found by looking at each") {
+  bool wrong = false;
+  for (std::int64_t input = 1; input <= 9; ++input)
+    for (std::int64_t k = 1; k <= 5; ++k)
+      for (std::int64_t d = 1; d <= 4; ++d)
+        for (std::int64_t left = 0; left <= (d * (k - 1) + 1) / 2; ++left)
+          for (const std::int64_t right : {std::int64_t{0}, left / 2, (d * (k - 1) + 1) / 2})
+            for (const bool ceil_mode : {false, true}) {
+              const Window1d w{k, 2, left, right, d, ceil_mode};
+              std::int64_t outputs = 0;
+              try {
+                outputs = length(w, input, WindowKind::average_pool);
+              } catch (const Error&) {
+                continue;
+              }
+              for (std::int64_t o = 0; o < outputs; ++o) {
+                const std::int64_t start = 2 * o - left;
+                std::int64_t inside = 0, padded = 0, before = 0;
+                for (std::int64_t tap = 0; tap < k; ++tap) {
+                  const std::int64_t at = start + tap * d;
+                  before += at < 0;
+                  inside += at >= 0 && at < input;
+                  padded += at < input + right;
+                }
+                const IndexRange taps = taps_between(w, start, 0, input);
+                wrong |= taps.first != before || taps.last - taps.first != inside;
+                wrong |= counted_taps(w, input, o, false) != inside || counted_taps(w, input, o, true) != padded;
+              }
+            }
+  CHECK_FALSE(wrong);
+  // At the edge of 64 bits.
+  const Window1d wide{2, 1, kTop / 2, 0, kTop - 1, false};
+  CHECK(taps_between(wide, -(kTop / 2), 0, 5).first == 1);
+  CHECK(taps_between(wide, 4, 0, kTop).last == 1);
+}

@@ -5,6 +5,7 @@
 
 #include "support/catch.hpp"
 #include "support/golden.hpp"
+#include "support/json_error.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/pool.hpp"
@@ -106,6 +107,11 @@ TEST_CASE("lp pools refuse bad options and inputs by their own name") {
                     "padding 0, dilation 1");
   CHECK_THROWS_WITH(F::lp_pool1d(ones({3}), {.norm_type = 2, .kernel_size = 2}),
                     "lp_pool1d: wrong number of dimensions: expected 2-D unbatched or 3-D batched input, got 1-D [3]");
+  CHECK(test::json_error("LPPool2d", R"("norm_type": 0, "kernel_size": 2)", "[3, 5, 7]") ==
+        "error: /layers/0/norm_type (layer LPPool2d 0): lp_pool2d: norm_type must be a finite number other than 0: "
+        "expected a number, got 0; shapes: input [3, 5, 7] -> LPPool2d");
+  CHECK(test::json_error("LPPool1d", R"("kernel_size": 2)", "[3, 7]") ==
+        "error: /layers/0 (layer LPPool1d 0): missing key: expected norm_type, got none");
   CHECK_THROWS_WITH(F::lp_pool1d(ones({2, 3}, DType::int64), {.norm_type = 2, .kernel_size = 2}),
                     "lp_pool1d: element type not supported: expected float32 or float64, got int64; convert with to()");
 }

@@ -106,12 +106,15 @@ struct AvgPool {
         }
   }
 
+  /// Sums that are exact give averages that are exactly rounded.
   std::vector<double> forward(const std::vector<double>& x) const {
     const std::size_t outputs = std::size_t(numel(out())), inputs = std::size_t(numel(in));
-    std::vector<double> y(std::size_t(planes) * outputs);
+    std::vector<double> y(std::size_t(planes) * outputs), divisors(outputs, 1);
     for_each([&](std::size_t o, std::size_t i, double divisor) {
-      for (std::size_t p = 0; p < std::size_t(planes); ++p) y[p * outputs + o] += x[p * inputs + i] / divisor;
+      divisors[o] = divisor;
+      for (std::size_t p = 0; p < std::size_t(planes); ++p) y[p * outputs + o] += x[p * inputs + i];
     });
+    for (std::size_t o = 0; o < y.size(); ++o) y[o] /= divisors[o % outputs];
     return y;
   }
 
