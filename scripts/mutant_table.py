@@ -1,0 +1,185 @@
+"""The mistakes that mutants.py plants: the ones that other frameworks really made, and their kin."""
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    name: str
+    file: str
+    fragment: str
+    replacement: str
+    tests: str = ""
+
+
+def geometry():
+    file = "src/base/window.cpp"
+    yield Mutant("floor for ceil", file, "if (travel % w.stride != 0) ++steps;", "", "*average pools are valid*")
+    yield Mutant("last window in the right padding kept", file, "return steps >= starts ? steps : steps + 1;",
+                 "return steps + 1;", "*average pools are valid*")
+    yield Mutant("truncation for floor in sizes", file, "checked::floor_div(travel, w.stride)", "(travel / w.stride)",
+                 "*output sizes*")
+    yield Mutant("padding limit of half a kernel rounded up", file, "*dilated : w.kernel) / 2;",
+                 "*dilated + 1 : w.kernel + 1) / 2;", "*window options are refused*")
+    yield Mutant("odd zero of 'same' on the left", file, "w.padding_left = total / 2;", "w.padding_left = total - total / 2;",
+                 "*same padding*")
+    yield Mutant("stride 0 not checked", file, "return w.stride < 1 && w.stride != w.kernel;", "return w.stride < 0;",
+                 "*window options are refused*")
+    yield Mutant("overflow of the dilated kernel not checked", file, "const auto gaps = checked::mul(w.dilation, w.kernel - 1);",
+                 "const std::optional<std::int64_t> gaps = std::int64_t(std::uint64_t(w.dilation) * std::uint64_t(w.kernel - 1));",
+                 "*edge of 64 bits*")
+
+
+def average_pools():
+    loops, module, axis = "src/kernels/avg_pool_loops.hpp", "modules/pool.cpp", "src/kernels/pool_axis.hpp"
+    fixed = "src/kernels/avg_pool.cpp"
+    shared = "modules/pool_geometry.hpp"
+    yield Mutant("stride of the wrong dimension", shared, "p.stride[at] = window.stride;",
+                 "p.stride[at] = windows[0].stride;", "every layer gives PyTorch's*")
+    yield Mutant("padding of the wrong side", shared, "p.padding_right[at] = window.padding_right;",
+                 "p.padding_right[at] = 0;", "every layer gives PyTorch's*")
+    yield Mutant("count_include_pad dropped", module, "geometry.params.count_include_pad = options.count_include_pad;", "",
+                 "every layer gives PyTorch's*")
+    yield Mutant("divisor_override dropped", module, "geometry.params.divisor_override = divisor_of(options).value_or(0);", "",
+                 "every layer gives PyTorch's*")
+    yield Mutant("divisor_override ignored by the kernel", fixed, "if (q.divisor_override != 0)", "if (false)",
+                 "*average pools*")
+    yield Mutant("even windows that are not", fixed, "if (q.in[i] % q.out[i] != 0) return std::nullopt;", "",
+                 "adaptive average pools*")
+    yield Mutant("uniform divisor of the first window", axis,
+                 "if (first != last || (first != window.kernel && out > 2)) return std::nullopt;", "", "*average pools*")
+    yield Mutant("divisor of the full kernel", axis,
+                 "for (; o < o1; ++o) visit(o, o + 1, at(o).counted(count_include_pad));",
+                 "for (; o < o1; ++o) visit(o, o + 1, w.kernel);", "*average pools*")
+    yield Mutant("gradient of an empty adaptive output not cleared", fixed, "if (!add) std::fill(dx, dx + params.planes",
+                 "if (false) std::fill(dx, dx + params.planes", "an empty adaptive output*")
+    yield Mutant("last run of a row left out", loops, "for (; o < o1; ++o) border(o);\n}", "}", "*average pools*")
+    yield Mutant("gradient of dilated pools overwritten", "src/kernels/dilated_avg_pool.cpp",
+                 "target[n] = add ? target[n] + static_cast<T>(sums[n]) : static_cast<T>(sums[n]);",
+                 "target[n] = static_cast<T>(sums[n]);", "*average pools*")
+    yield Mutant("adaptive windows end at the floor", "src/base/window.hpp",
+                 "const std::int64_t last = ceil_scaled(i + 1, length, outputs);",
+                 "const std::int64_t last = floor_scaled(i + 1, length, outputs);", "adaptive windows*")
+    yield Mutant("adaptive cursor without the partial element", axis,
+                 "const std::int64_t last = after.first + (after.rest > 0 ? 1 : 0);",
+                 "const std::int64_t last = after.first;", "adaptive average pools*")
+
+
+def convolutions():
+    kernel = "src/kernels/conv.cpp"
+    yield Mutant("padding with the wrong sign", kernel,
+                 "a.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.dilation[d], false};",
+                 "a.axis[d] = {p.in[d], p.stride[d], p.padding[d], p.dilation[d], false};", "every layer gives PyTorch's*")
+    yield Mutant("dilation of the first dimension for all", kernel,
+                 "a.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.dilation[d], false};",
+                 "a.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.dilation[2], false};", "every layer gives PyTorch's*")
+    yield Mutant("stride of the input's gradient", kernel,
+                 "a.axis[d] = {p.out[d], p.stride[d], p.padding[d], -p.dilation[d], true};",
+                 "a.axis[d] = {p.out[d], p.stride[2], p.padding[d], -p.dilation[d], true};", "every layer gives PyTorch's*")
+    yield Mutant("input of the first group for all", kernel,
+                 "pack_taps(access, x + g * group.in * in, k, n, j, columns, s.right, row);",
+                 "pack_taps(access, x, k, n, j, columns, s.right, row);", "every layer gives PyTorch's*")
+    yield Mutant("gradient of the weight overwritten", kernel,
+                 "to[r] = (add ? to[r] : T(0)) + s.result[r * kBlockColumns + c];",
+                 "to[r] = s.result[r * kBlockColumns + c];")
+    yield Mutant("gradient of the input overwritten", kernel, "scatter_add(s.result, rows, j, columns, in, to, p.in_channels * in);",
+                 "scatter<T>(s.result, rows, j, columns, in, nullptr, to, p.in_channels * in);")
+    yield Mutant("gradient of the bias of the first sample", kernel, "for (std::int64_t n = 0; n < p.batch; ++n) {\n        const T* from = dy",
+                 "for (std::int64_t n = 0; n < 1; ++n) {\n        const T* from = dy", "every layer gives PyTorch's*")
+    yield Mutant("weights' gradient of an empty batch not cleared", kernel,
+                 "if (!add) fill(p.out_channels * terms, T(0), dw);", "")
+    yield Mutant("bias added to the wrong channel", kernel, "b != nullptr ? b + o : nullptr, to",
+                 "b != nullptr ? b : nullptr, to", "every layer gives PyTorch's*")
+    yield Mutant("lines merged although the kernel moves", kernel, "const bool copies = p.kernel[2] == 1 && p.padding[2] == 0",
+                 "const bool copies = p.kernel[2] == 1")
+
+
+def dense():
+    yield Mutant("bias gradient missing", "src/kernels/linear.cpp",
+                 "if (gradients.db != nullptr) linear_backward_bias(p, dy, gradients.db, gradients.add_db);", "",
+                 "*linear*")
+    yield Mutant("bias gradient overwritten", "src/kernels/linear.cpp",
+                 "db[f + i] = static_cast<T>(add ? static_cast<double>(db[f + i]) + sum[i] : sum[i]);",
+                 "db[f + i] = static_cast<T>(sum[i]);", "*linear*")
+    yield Mutant("batch as rows of the weight's gradient", "src/kernels/linear.cpp", ".lda = p.out_features,\n           .ldb = p.in_features,\n           .ldc = p.in_features,\n           .transpose_a = true,",
+                 ".lda = p.in_features,\n           .ldb = p.in_features,\n           .ldc = p.in_features,\n           .transpose_a = true,", "*linear*")
+    yield Mutant("reflection repeats the border", "src/kernels/pad.cpp", "return j < 0 ? -j : 2 * (in - 1) - j;",
+                 "return j < 0 ? -j - 1 : 2 * (in - 1) - j + 1;", "*pad*")
+    yield Mutant("padding's gradient of the border dropped", "src/kernels/pad.cpp", "if (j != kOutside) to[j] += from[i];",
+                 "if (j != kOutside && j != 0) to[j] += from[i];", "every layer gives PyTorch's*")
+    yield Mutant("softmax without its maximum", "src/kernels/softmax.cpp",
+                 "const auto below_top = [&](std::int64_t i, std::int64_t c) { return x[i] - top[c]; };\n    for_each_exp<T>(at, n, inner, width, below_top, [&](std::int64_t, std::int64_t c, std::int64_t i, T e) {",
+                 "const auto below_top = [&](std::int64_t i, std::int64_t) { return x[i]; };\n    for_each_exp<T>(at, n, inner, width, below_top, [&](std::int64_t, std::int64_t c, std::int64_t i, T e) {", "softmax*")
+    yield Mutant("softmax's gradient without its mean", "src/kernels/softmax.cpp", "(static_cast<double>(dy[i]) - dot[c])",
+                 "static_cast<double>(dy[i])", "softmax*")
+    yield Mutant("dropout in evaluation", "modules/dropout.cpp", "if (!training || p == 0) return input;",
+                 "if (p == 0) return input;", "*ropout*")
+    yield Mutant("dropout without its scale", "modules/dropout.cpp", "p < 1 ? 1 / (1 - p) : 0}", "1}", "*ropout*")
+
+
+def losses():
+    file = "src/kernels/cross_entropy.cpp"
+    yield Mutant("label smoothing without the class weights", file, "all += weight_of(weight, j) * surprise(j);",
+                 "all += surprise(j);", "[loss]")
+    yield Mutant("label smoothing's gradient dropped", file, "- (j == t ? hit[c] : 0) - part;", "- (j == t ? hit[c] : 0);",
+                 "[loss]")
+    yield Mutant("an ignored target has a gradient", file, "const T d = t == p.ignore_index ? T(0) : T(slope * g[c]);",
+                 "const T d = T(slope * dy.at(row + c));", "[loss]")
+    yield Mutant("ignored targets count in the mean", file, "if (target[r] != p.ignore_index) total += weight_of(weight, target[r]);",
+                 "total += target[r] == p.ignore_index ? 1 : weight_of(weight, target[r]);", "[loss]")
+    yield Mutant("class index one too large accepted", file, "target[r] >= classes)", "target[r] > classes)", "*target*")
+    yield Mutant("probabilities not smoothed", file, "const double q = (1 - smooth) * static_cast<double>(probability[i]) + each;",
+                 "const double q = static_cast<double>(probability[i]);", "[loss]")
+    yield Mutant("negative log likelihood added to what was there", file, "if (!add)\n      for (std::int64_t j = 0; j < p.classes; ++j)\n        for",
+                 "if (add)\n      for (std::int64_t j = 0; j < p.classes; ++j)\n        for", "[loss]")
+
+
+def optimisers():
+    file = "src/kernels/optimizers.cpp"
+    yield Mutant("Adam without the first bias correction", file, "rate = T(-(s.lr / bias1));", "rate = T(-s.lr);", "*step*PyTorch*")
+    yield Mutant("Adam without the second bias correction", file, "root2 = T(std::sqrt(bias2))", "root2 = T(1)", "*step*PyTorch*")
+    yield Mutant("AdamW's decay coupled", file, "const T decay = T(s.decoupled ? 0 : s.weight_decay), keep = T(s.decoupled ? 1 - s.lr * s.weight_decay : 1);",
+                 "const T decay = T(s.weight_decay), keep = T(1);", "*step*PyTorch*")
+    yield Mutant("amsgrad's largest not kept", file, "max_square[i] = largest;", "", "*step*PyTorch*")
+    yield Mutant("Nesterov as plain momentum", file, "d = nesterov ? d + mu * m : m;", "d = m;", "*step*PyTorch*")
+    yield Mutant("dampening in the first step too", file, "const T m = first ? d : momentum[i] * mu + fresh * d;",
+                 "const T m = first ? fresh * d : momentum[i] * mu + fresh * d;", "*step*PyTorch*")
+    yield Mutant("epsilon inside RMSprop's root", file, "const T denominator = std::sqrt(spread) + eps;",
+                 "const T denominator = std::sqrt(spread + eps);", "*ptimiser*")
+    yield Mutant("Adagrad's decay one step early", file, "static_cast<double>(s.step - 1) * s.lr_decay",
+                 "static_cast<double>(s.step) * s.lr_decay", "*ptimiser*")
+
+
+def autograd():
+    yield Mutant("version not bumped in place", "src/core/apply.cpp", "++target.buffer->version;", "", "every change in place*")
+    yield Mutant("gradients overwritten where they meet", "src/core/engine.cpp", "slot.add = producer.gradient != nullptr;",
+                 "slot.add = false;", "gradients that arrive twice*")
+    yield Mutant("one gradient handed to two inputs", "src/core/engine.cpp",
+                 "const bool seen = producer.gradient && producer.last_consumer == consumer;", "const bool seen = false;")
+    yield Mutant("a shared gradient changed in place", "src/core/engine.cpp", "  unshare(node.gradient);\n  add_into(node.gradient, term",
+                 "  add_into(node.gradient, term")
+    yield Mutant("a gradient of another shape accepted by hooks", "src/core/engine.cpp",
+                 "if (!(replaced.shape() == node.shape()) || replaced.dtype() != node.dtype)", "if (false)")
+    yield Mutant("freed values used again", "src/core/engine.cpp", "if (node.released && node.saved_any) [[unlikely]]",
+                 "if (false)", "a second backward*")
+    yield Mutant("changed views not noticed", "src/core/apply.cpp", "if (impl.history != impl.buffer->history) [[unlikely]]",
+                 "if (false)")
+    yield Mutant("a leaf changed in place while recording", "src/core/apply.cpp",
+                 "if (grad_enabled && target.node && target.node->is_leaf()) [[unlikely]]", "if (false)")
+
+
+def recurrent():
+    file = "src/kernels/recurrent.cpp"
+    yield Mutant("a reversed sequence forward", file, "return p.reverse ? p.steps - 1 - k : k;", "return k;",
+                 "every layer gives PyTorch's*")
+    yield Mutant("batch_first without the steps between", file, "if (p.batch_first) return {data + t * size, p.steps * size};",
+                 "if (p.batch_first) return {data + t * size, p.batch * size};")
+    yield Mutant("the second bias dropped", file, "bias[j] = s.in.b_ih[j] + s.in.b_hh[j];", "bias[j] = s.in.b_ih[j];",
+                 "every layer gives PyTorch's*")
+    yield Mutant("the last cell state's gradient dropped", file, "if (dc_n != nullptr) {", "if (false) {")
+
+
+MUTANTS = [
+    mutant
+    for family in (geometry, average_pools, convolutions, dense, losses, optimisers, autograd, recurrent)
+    for mutant in family()
+]
