@@ -5,6 +5,7 @@
 
 #include "base/checked.hpp"
 #include "base/fail.hpp"
+#include "cli/sequence_facts.hpp"
 #include "taper/nn/registry.hpp"
 
 namespace taper::cli {
@@ -207,7 +208,9 @@ std::optional<std::int64_t> parameter_count(const config::LayerSpec& layer) {
   return plus(times(outputs, weights_of_output(options, layer.output.rank())), boolean(options, "bias") ? outputs : 0);
 }
 
-std::optional<std::int64_t> multiply_adds(const config::LayerSpec& layer, const Shape& input) {
+std::optional<std::int64_t> multiply_adds(const config::LayerSpec& layer, std::span<const Shape> inputs) {
+  if (reads_sequence(layer)) return sequence_products(layer, inputs);
+  const Shape& input = inputs[0];
   const OptionCollector options = options_of(layer);
   if (!is_transposed(options)) return times(layer.output.numel(), weights_of_output(options, layer.output.rank()));
   // Every input element is multiplied by the kernels to all output channels of its group.
@@ -244,7 +247,8 @@ ReceptiveField::ReceptiveField(const config::LayerSpec& layer, std::span<const R
   const OptionCollector options = options_of(layer);
   const bool mixes_places = options.values.count("dim") > 0 && shapes[0] == layer.output && shapes[0].rank() > 2 &&
                             integer(options, "dim", 1) != 1 && integer(options, "dim", 1) != 1 - shapes[0].rank();
-  if (is_linear(options) || is_norm_over_places(*layer.type, options) || (mixes_places && fields.size() == 1))
+  if (is_linear(options) || reads_sequence(layer) || is_norm_over_places(*layer.type, options) ||
+      (mixes_places && fields.size() == 1))
     all_ = true;
   const WindowsAlong windows(options, shapes[0], layer.output);
   if (!windows.known() || windows.rank() != axes_.size()) {

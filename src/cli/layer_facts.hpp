@@ -19,8 +19,8 @@ std::string changed_options(const config::LayerSpec& layer);
 /// Nothing when the number is beyond 63 bits.
 std::optional<std::int64_t> parameter_count(const config::LayerSpec& layer);
 
-/// Multiplications with an addition each, for one sample of `input`; 0 for layers without parameters.
-std::optional<std::int64_t> multiply_adds(const config::LayerSpec& layer, const Shape& input);
+/// Multiplications with an addition each, for inputs of these shapes; 0 for layers without parameters.
+std::optional<std::int64_t> multiply_adds(const config::LayerSpec& layer, std::span<const Shape> inputs);
 
 /// Which positions of the model's input the results at each place see, along each spatial dimension.
 class ReceptiveField {

@@ -96,7 +96,7 @@ class Summary {
 
   Value add_layer(const config::LayerSpec& layer, const std::string& prefix, const std::vector<ReceptiveField>& fields,
                   const std::vector<Shape>& shapes) {
-    const auto parameters = parameter_count(layer), products = multiply_adds(layer, shapes[0]);
+    const auto parameters = parameter_count(layer), products = multiply_adds(layer, shapes);
     const Value value{layer.output, ReceptiveField(layer, fields, shapes)};
     table_.add({prefix + layer.name, cat(layer.type->name, '(', changed_options(layer), ')'),
                 without_batch(layer.output), counted(parameters), counted(products), value.field.to_string(),

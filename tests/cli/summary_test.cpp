@@ -145,3 +145,19 @@ TEST_CASE("summary counts the parameters of every layer of the catalogue as the 
     CHECK(outcome.out.find("\nparameters   " + std::to_string(count) + " (") != std::string::npos);
   }
 }
+
+TEST_CASE("summary counts the work of recurrent layers and of attention, which see the whole sequence") {
+  const TempFolder folder;
+  folder.write("m.json", R"({"input": {"shape": [7, 5]}, "layers": [
+  {"type": "LSTM", "hidden_size": 3, "num_layers": 2, "bidirectional": true, "batch_first": true},
+  {"type": "GRU", "hidden_size": 4, "batch_first": true},
+  {"type": "MultiheadAttention", "num_heads": 2, "batch_first": true, "add_zero_attn": true},
+  {"type": "Flatten"}, {"type": "GRUCell", "hidden_size": 2}]})");
+  const Outcome outcome = run_taper(folder.path(), {"summary", "m.json"});
+  CHECK(outcome.err == "");
+  // 7 steps of 2 directions: 12 x (5 + 3) and 12 x (6 + 3) weights; 12 x (6 + 4); 4 x 16 x 7 and 2 x 7 x 8 x 4; 6 x 30.
+  CHECK(outcome.out.find(" 504         2,856      all") != std::string::npos);
+  CHECK(outcome.out.find(" 144         840        all") != std::string::npos);
+  CHECK(outcome.out.find(" 80          896        all") != std::string::npos);
+  CHECK(outcome.out.find(" 192         180        all") != std::string::npos);
+}

@@ -1,0 +1,68 @@
+#include "cli/sequence_facts.hpp"
+
+#include "base/checked.hpp"
+#include "taper/nn/attention.hpp"
+#include "taper/nn/rnn_cell.hpp"
+
+namespace taper::cli {
+
+namespace {
+
+using Count = std::optional<std::int64_t>;
+
+Count times(Count a, Count b) { return a && b ? checked::mul(*a, *b) : std::nullopt; }
+Count plus(Count a, Count b) { return a && b ? checked::add(*a, *b) : std::nullopt; }
+
+template <class Options>
+const Options* options_as(const config::LayerSpec& layer) {
+  return layer.type && layer.type->name == Options::kType ? static_cast<const Options*>(layer.options.get()) : nullptr;
+}
+
+/// How many rows an array has along its last dimension.
+std::int64_t rows(const Shape& shape) { return shape.numel() / shape.back(); }
+
+/// The rows times the weights that each of them meets.
+template <class Options>
+Count recurrent_products(const Options& o, std::int64_t gates, const Shape& input) {
+  std::int64_t directions = 1, layers = 1;
+  if constexpr (requires { o.num_layers; }) {
+    directions = o.bidirectional ? 2 : 1;
+    layers = o.num_layers;
+  }
+  const Count height = times(gates * directions, o.hidden_size), both = times(directions, o.hidden_size);
+  const Count first = times(height, plus(o.hidden_size, input.back()));
+  const Count above = times(layers - 1, times(height, plus(o.hidden_size, both)));
+  return times(rows(input), plus(first, above));
+}
+
+/// The projections of query, key and value and the last one, then query times key and weights times value.
+Count attention_products(const nn::MultiheadAttentionOptions& o, std::span<const Shape> inputs) {
+  const Shape& query = inputs[0];
+  const Shape& key = inputs.size() > 1 ? inputs[1] : query;
+  const Shape& value = inputs.size() > 2 ? inputs[2] : query;
+  const std::int64_t embed = *o.embed_dim;
+  const Count projections = times(embed, plus(plus(times(2, query.numel()), key.numel()), value.numel()));
+  const int length = query.rank() == 3 && o.batch_first ? 1 : 0;
+  const Count keys = plus(key[length], std::int64_t{o.add_bias_kv} + std::int64_t{o.add_zero_attn});
+  return plus(projections, times(2, times(keys, query.numel())));
+}
+
+}  // namespace
+
+bool reads_sequence(const config::LayerSpec& layer) {
+  return layer.type && (layer.type->name.starts_with("RNN") || layer.type->name.starts_with("LSTM") ||
+                        layer.type->name.starts_with("GRU") || layer.type->name == "MultiheadAttention");
+}
+
+std::optional<std::int64_t> sequence_products(const config::LayerSpec& layer, std::span<const Shape> inputs) {
+  if (const auto* o = options_as<nn::RNNOptions>(layer)) return recurrent_products(*o, 1, inputs[0]);
+  if (const auto* o = options_as<nn::LSTMOptions>(layer)) return recurrent_products(*o, 4, inputs[0]);
+  if (const auto* o = options_as<nn::GRUOptions>(layer)) return recurrent_products(*o, 3, inputs[0]);
+  if (const auto* o = options_as<nn::RNNCellOptions>(layer)) return recurrent_products(*o, 1, inputs[0]);
+  if (const auto* o = options_as<nn::LSTMCellOptions>(layer)) return recurrent_products(*o, 4, inputs[0]);
+  if (const auto* o = options_as<nn::GRUCellOptions>(layer)) return recurrent_products(*o, 3, inputs[0]);
+  if (const auto* o = options_as<nn::MultiheadAttentionOptions>(layer)) return attention_products(*o, inputs);
+  return 0;
+}
+
+}  // namespace taper::cli
