@@ -6,6 +6,7 @@
 #include "catalogue.hpp"
 #include "pool_geometry.hpp"
 #include "spatial.hpp"
+#include "taper/nn/max_pool.hpp"
 #include "taper/nn/pool.hpp"
 #include "taper/ops.hpp"
 
@@ -29,8 +30,8 @@ std::array<Window1d, O::kDims> windows_of(const O& options) {
                                .stride = options.stride.value_or(options.kernel_size)[d],
                                .ceil_mode = options.ceil_mode};
   check_options(kName<O>, windows, WindowKind::average_pool);
-  if (options.norm_type == 0 || !std::isfinite(options.norm_type))
-    fail(ErrorKind::config, kName<O>, ": norm_type must be a finite number other than 0: expected a number, got ",
+  if (options.norm_type == 0 || std::isnan(options.norm_type))
+    fail(ErrorKind::config, kName<O>, ": norm_type must be a number other than 0: expected one, got ",
          options.norm_type);
   return windows;
 }
@@ -52,20 +53,35 @@ Shape output_shape(const O& options, const Shape& input) {
   return input.slice(0, input.rank() - N).concat(Shape(out));
 }
 
-Tensor average(const Tensor& x, const LPPool1dOptions& o) {
-  return functional::avg_pool1d(x, {.kernel_size = o.kernel_size, .stride = o.stride, .ceil_mode = o.ceil_mode});
+/// The average of each window.
+template <int N>
+Tensor average(const Tensor& x, const LPPoolOptions<N>& o) {
+  if constexpr (N == 1)
+    return functional::avg_pool1d(x, {.kernel_size = o.kernel_size, .stride = o.stride, .ceil_mode = o.ceil_mode});
+  else if constexpr (N == 2)
+    return functional::avg_pool2d(x, {.kernel_size = o.kernel_size, .stride = o.stride, .ceil_mode = o.ceil_mode});
+  else
+    return functional::avg_pool3d(x, {.kernel_size = o.kernel_size, .stride = o.stride, .ceil_mode = o.ceil_mode});
 }
-Tensor average(const Tensor& x, const LPPool2dOptions& o) {
-  return functional::avg_pool2d(x, {.kernel_size = o.kernel_size, .stride = o.stride, .ceil_mode = o.ceil_mode});
-}
-Tensor average(const Tensor& x, const LPPool3dOptions& o) {
-  return functional::avg_pool3d(x, {.kernel_size = o.kernel_size, .stride = o.stride, .ceil_mode = o.ceil_mode});
+
+/// The maximum of each window.
+template <int N>
+Tensor maximum(const Tensor& x, const LPPoolOptions<N>& o) {
+  const MaxPoolOptions<N> options{.kernel_size = o.kernel_size, .stride = o.stride, .ceil_mode = o.ceil_mode};
+  if constexpr (N == 1)
+    return functional::max_pool1d(x, options);
+  else if constexpr (N == 2)
+    return functional::max_pool2d(x, options);
+  else
+    return functional::max_pool3d(x, options);
 }
 
 template <class O>
 Tensor pool(const Tensor& x, const O& options) {
   check_floating(kName<O>, x.dtype());
   output_shape(options, x.shape());
+  if (std::isinf(options.norm_type))
+    return options.norm_type > 0 ? maximum(abs(x), options) : neg(maximum(neg(abs(x)), options));
   const Tensor mean = average(pow(x, options.norm_type), options);
   // sign * relu(abs) is the mean itself; its gradient at 0 is 0, where the root's is infinite.
   return pow(sign(mean) * relu(abs(mean)) * volume(options), 1 / options.norm_type);
@@ -102,8 +118,10 @@ Shape PowerPool<O>::infer(O& options, std::span<const Shape> inputs) {
 
 template <class O>
 PoolDescription PowerPool<O>::describe(const Sizes<O::kDims>& input) const {
-  return describe_sliding({.layer = this->to_string(), .multiplier = volume(this->options_)}, kName<O>,
-                          windows_of(this->options_), WindowKind::average_pool, input.values);
+  const bool averages = std::isfinite(this->options_.norm_type);
+  return describe_sliding(
+      {.layer = this->to_string(), .averages = averages, .multiplier = averages ? volume(this->options_) : 1}, kName<O>,
+      windows_of(this->options_), WindowKind::average_pool, input.values);
 }
 
 template class PowerPool<LPPool1dOptions>;
@@ -112,21 +130,16 @@ template class PowerPool<LPPool3dOptions>;
 
 // --- fields ---------------------------------------------------------------------------------------------------------
 
-namespace {
-
-template <class Options>
-void power_fields(Options& o, FieldVisitor& visit) {
+template <int N>
+void fields(LPPoolOptions<N>& o, FieldVisitor& visit) {
   visit({"norm_type", "the power p of (sum of x^p)^(1/p), not 0", kAny, true}, o.norm_type);
   visit({"kernel_size", "extent of the window", kPositive, true}, o.kernel_size);
   visit({"stride", "distance between windows; null: the kernel size", kPositive}, o.stride);
   visit({"ceil_mode", "round the output size up instead of down"}, o.ceil_mode);
 }
-
-}  // namespace
-
-void fields(LPPool1dOptions& o, FieldVisitor& visit) { power_fields(o, visit); }
-void fields(LPPool2dOptions& o, FieldVisitor& visit) { power_fields(o, visit); }
-void fields(LPPool3dOptions& o, FieldVisitor& visit) { power_fields(o, visit); }
+template void fields(LPPool1dOptions&, FieldVisitor&);
+template void fields(LPPool2dOptions&, FieldVisitor&);
+template void fields(LPPool3dOptions&, FieldVisitor&);
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 

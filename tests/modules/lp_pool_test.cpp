@@ -88,14 +88,29 @@ TEST_CASE("with p = 1 lp pools are average pools times the kernel's volume, in e
          F::avg_pool1d(rows, {.kernel_size = 4, .stride = 3}), 4);
 }
 
-TEST_CASE("lp pools refuse bad options and inputs by their own name") {
+TEST_CASE("an infinite p gives the largest or the smallest magnitude") {
   const double infinite = std::numeric_limits<double>::infinity();
+  check({1, -2, 3, 4, 5}, {.norm_type = infinite, .kernel_size = 2}, {2, 4}, {0, -1, 0, 1, 0});
+  check({1, -2, 3, -4, 5}, {.norm_type = -infinite, .kernel_size = 2}, {1, 3}, {1, 0, 1, 0, 0});
+  const Tensor x = from_data(Values{1, -7, 3, -5, 2, 6, 4, -8}, {1, 2, 2, 2});
+  const auto values = [](const Tensor& y) { return y.to_vector<double>(); };
+  CHECK(values(F::lp_pool2d(x, {.norm_type = infinite, .kernel_size = {2, 1}})) == Values{3, 7, 4, 8});
+  CHECK(values(F::lp_pool3d(x, {.norm_type = infinite, .kernel_size = {2, 1, 2}})) == Values{7, 8});
+  CHECK(values(F::lp_pool3d(x, {.norm_type = -infinite, .kernel_size = {2, 1, 2}})) == Values{1, 3});
+  CHECK(nn::LPPool1d({.norm_type = infinite, .kernel_size = 2}).describe(5).to_string() ==
+        R"(LPPool1d(norm_type=inf, kernel_size=2, stride=null, ceil_mode=false)
+input 5, output 2, dropped 1
+window  positions  elements  padding  overlap
+     0     [0, 2)         2        0        -
+     1     [2, 4)         2        0        0
+)");
+}
+
+TEST_CASE("lp pools refuse bad options and inputs by their own name") {
   CHECK_THROWS_WITH(F::lp_pool1d(ones({2, 5}), {.norm_type = 0, .kernel_size = 2}),
-                    "lp_pool1d: norm_type must be a finite number other than 0: expected a number, got 0");
+                    "lp_pool1d: norm_type must be a number other than 0: expected one, got 0");
   CHECK_THROWS_WITH(nn::LPPool2d({.kernel_size = 2}),
-                    "lp_pool2d: norm_type must be a finite number other than 0: expected a number, got 0");
-  CHECK_THROWS_WITH(F::lp_pool3d(ones({2, 3, 5, 7}), {.norm_type = infinite, .kernel_size = 2}),
-                    "lp_pool3d: norm_type must be a finite number other than 0: expected a number, got inf");
+                    "lp_pool2d: norm_type must be a number other than 0: expected one, got 0");
   CHECK_THROWS_WITH(nn::LPPool1d({.norm_type = kNan, .kernel_size = 2}),
                     "LPPool1d: norm_type is out of range: expected a number, got nan");
   CHECK_THROWS_WITH(F::lp_pool2d(ones({2, 3, 5}), {.norm_type = 2, .kernel_size = {2, 0}}),
@@ -108,8 +123,8 @@ TEST_CASE("lp pools refuse bad options and inputs by their own name") {
   CHECK_THROWS_WITH(F::lp_pool1d(ones({3}), {.norm_type = 2, .kernel_size = 2}),
                     "lp_pool1d: wrong number of dimensions: expected 2-D unbatched or 3-D batched input, got 1-D [3]");
   CHECK(test::json_error("LPPool2d", R"("norm_type": 0, "kernel_size": 2)", "[3, 5, 7]") ==
-        "error: /layers/0/norm_type (layer LPPool2d 0): lp_pool2d: norm_type must be a finite number other than 0: "
-        "expected a number, got 0; shapes: input [3, 5, 7] -> LPPool2d");
+        "error: /layers/0/norm_type (layer LPPool2d 0): lp_pool2d: norm_type must be a number other than 0: expected "
+        "one, got 0; shapes: input [3, 5, 7] -> LPPool2d");
   CHECK(test::json_error("LPPool1d", R"("kernel_size": 2)", "[3, 7]") ==
         "error: /layers/0 (layer LPPool1d 0): missing key: expected norm_type, got none");
   CHECK_THROWS_WITH(F::lp_pool1d(ones({2, 3}, DType::int64), {.norm_type = 2, .kernel_size = 2}),

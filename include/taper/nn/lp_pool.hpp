@@ -8,36 +8,22 @@ namespace taper::nn {
 
 // --- options --------------------------------------------------------------------------------------------------------
 
-struct LPPool1dOptions {
-  static constexpr const char* kType = "LPPool1d";
-  static constexpr int kDims = 1;
+/// Of a power mean pool over N dimensions.
+template <int N>
+struct LPPoolOptions {
+  static constexpr const char* kType = N == 1 ? "LPPool1d" : N == 2 ? "LPPool2d" : "LPPool3d";
+  static constexpr int kDims = N;
   double norm_type = 0;
-  Sizes<1> kernel_size = 0;
-  MaybeSizes<1> stride = {};  ///< left out: the kernel size
+  Sizes<N> kernel_size = 0;
+  MaybeSizes<N> stride = {};  ///< left out: the kernel size
   bool ceil_mode = false;
 };
+using LPPool1dOptions = LPPoolOptions<1>;
+using LPPool2dOptions = LPPoolOptions<2>;
+using LPPool3dOptions = LPPoolOptions<3>;
 
-struct LPPool2dOptions {
-  static constexpr const char* kType = "LPPool2d";
-  static constexpr int kDims = 2;
-  double norm_type = 0;
-  Sizes<2> kernel_size = 0;
-  MaybeSizes<2> stride = {};  ///< left out: the kernel size
-  bool ceil_mode = false;
-};
-
-struct LPPool3dOptions {
-  static constexpr const char* kType = "LPPool3d";
-  static constexpr int kDims = 3;
-  double norm_type = 0;
-  Sizes<3> kernel_size = 0;
-  MaybeSizes<3> stride = {};  ///< left out: the kernel size
-  bool ceil_mode = false;
-};
-
-void fields(LPPool1dOptions& options, FieldVisitor& visitor);
-void fields(LPPool2dOptions& options, FieldVisitor& visitor);
-void fields(LPPool3dOptions& options, FieldVisitor& visitor);
+template <int N>
+void fields(LPPoolOptions<N>& options, FieldVisitor& visitor);
 
 // --- functions ------------------------------------------------------------------------------------------------------
 
@@ -47,8 +33,9 @@ namespace functional {
 /// [N, C, L] -> [N, C, L'], or without N; y = (sum of x^p)^(1 / p), p being `norm_type`. There is no absolute value:
 /// with p = 1 a negative sum stays negative, and a root of a negative sum is NaN. In `ceil_mode` the mean of a window
 /// cut off by the border is multiplied by the whole kernel's size too. Where the sum is 0 no gradient flows (a
-/// p below 1 still gives NaN at an x of 0). Source: PyTorch, LPPool1d.
-/// Errors: `ErrorKind::config` (options, p of 0, infinite or NaN), `ErrorKind::shape`, `ErrorKind::type` for int64.
+/// p below 1 still gives NaN at an x of 0). An infinite p gives the largest |x|, minus infinity the smallest. Source:
+/// PyTorch, LPPool1d. Errors: `ErrorKind::config` (options, p of 0 or NaN), `ErrorKind::shape`, `ErrorKind::type` for
+/// int64.
 Tensor lp_pool1d(const Tensor& input, const LPPool1dOptions& options);
 /// The same over height and width: [N, C, H, W] -> [N, C, H', W'], or without N. Source: PyTorch, LPPool2d.
 Tensor lp_pool2d(const Tensor& input, const LPPool2dOptions& options);
