@@ -61,11 +61,16 @@ std::vector<std::int64_t> sizes(const OptionCollector& options, const char* key,
 }
 
 bool is_windowed(const OptionCollector& options) { return options.values.count("kernel_size") > 0; }
-bool is_adaptive(const OptionCollector& options) { return options.values.count("output_size") > 0; }
+bool has_output_size(const OptionCollector& options) { return options.values.count("output_size") > 0; }
+bool is_adaptive(const OptionCollector& options) { return has_output_size(options) && !is_windowed(options); }
 bool is_convolution(const OptionCollector& options) {
   return is_windowed(options) && options.values.count("out_channels") > 0;
 }
 bool is_transposed(const OptionCollector& options) { return options.values.count("output_padding") > 0; }
+/// The windows of these lie on the output.
+bool is_inverse(const OptionCollector& options) {
+  return is_transposed(options) || (has_output_size(options) && is_windowed(options));
+}
 bool is_padding(const OptionCollector& options) { return options.values.count("padding") > 0 && !is_windowed(options); }
 bool is_linear(const OptionCollector& options) { return options.values.count("out_features") > 0; }
 bool is_norm_over_places(const nn::LayerType& type, const OptionCollector& options) {
@@ -125,7 +130,7 @@ class WindowsAlong {
   WindowsAlong(const OptionCollector& options, const Shape& input, const Shape& output)
       : rank_(std::size_t(std::max(0, input.rank() - 2))),
         adaptive_(is_adaptive(options)),
-        transposed_(is_transposed(options)),
+        inverse_(is_inverse(options)),
         input_(input),
         output_(output) {
     if (!adaptive_ && is_windowed(options)) windows_ = windows_of(options, rank_);
@@ -144,16 +149,16 @@ class WindowsAlong {
       const std::int64_t j = std::clamp<std::int64_t>(i - left_[d], 0, length(d) - 1);
       return {j, j + 1, j, j + 1};
     }
-    if (!transposed_)
+    if (!inverse_)
       return adaptive_ ? adaptive_bounds(length(d), outputs(d), i) : window_bounds(windows_[d], length(d), i);
-    // The windows lie on the output, one for each input position.
+    // One window for each input position.
     const IndexRange over = windows_over(windows_[d], length(d), i);
     return {over.first, over.last, over.first, over.last};
   }
 
  private:
   std::size_t rank_;
-  bool adaptive_, transposed_, known_ = false;
+  bool adaptive_, inverse_, known_ = false;
   Shape input_, output_;
   std::vector<Window1d> windows_;
   std::vector<std::int64_t> left_;
