@@ -9,6 +9,18 @@
 using namespace taper;
 using nlohmann::json;
 
+namespace {
+
+/// The row of a layer in the table, its columns one space apart.
+std::string line_of(const Outcome& outcome, const std::string& name) {
+  const std::size_t from = outcome.out.find("\n" + name + " ") + 1;
+  std::string text = outcome.out.substr(from, outcome.out.find('\n', from) - from);
+  for (std::size_t two; (two = text.find("  ")) != std::string::npos;) text.erase(two, 1);
+  return text;
+}
+
+}  // namespace
+
 TEST_CASE("summary shows shapes, parameters, work, fields and dropped tails") {
   const TempFolder folder;
   folder.write("m.json", R"({"input": {"shape": [3, 23]}, "layers": [
@@ -48,20 +60,26 @@ TEST_CASE("summary follows places through padding and transposed convolutions") 
   {"type": "AvgPool2d", "kernel_size": [1, 2]}]})");
   const Outcome outcome = run_taper(folder.path(), {"summary", "m.json"});
   CHECK(outcome.err == "");
-  const auto line = [&](const std::string& name) {
-    const std::size_t from = outcome.out.find("\n" + name + " ") + 1;
-    std::string text = outcome.out.substr(from, outcome.out.find('\n', from) - from);
-    for (std::size_t two; (two = text.find("  ")) != std::string::npos;) text.erase(two, 1);
-    return text;
-  };
-  CHECK(line("0") ==
+  CHECK(line_of(outcome, "0") ==
         "0 ConvTranspose2d(in_channels=3, out_channels=4, kernel_size=[2, 5], stride=[3, 2]) [4, 14, 17] 124 4,200 "
         "1 x 3 5 of 5 x 7 of 7");
-  CHECK(line("1") == "1 ReflectionPad2d(padding=[1, 2, 3, 0]) [4, 17, 20] - - 1 x 3");
-  CHECK(line("2") ==
+  CHECK(line_of(outcome, "1") == "1 ReflectionPad2d(padding=[1, 2, 3, 0]) [4, 17, 20] - - 1 x 3");
+  CHECK(line_of(outcome, "2") ==
         "2 Conv2d(in_channels=4, out_channels=2, kernel_size=3) [2, 15, 18] 74 19,440 2 x 4 17 of 17 x 20 of 20");
-  CHECK(line("3") == "3 ZeroPad1d(padding=[-1, 4]) [2, 15, 21] - - 2 x 4");
-  CHECK(line("4") == "4 AvgPool2d(kernel_size=[1, 2]) [2, 15, 10] - - 2 x 4 15 of 15 x 20 of 21, tail 1");
+  CHECK(line_of(outcome, "3") == "3 ZeroPad1d(padding=[-1, 4]) [2, 15, 21] - - 2 x 4");
+  CHECK(line_of(outcome, "4") == "4 AvgPool2d(kernel_size=[1, 2]) [2, 15, 10] - - 2 x 4 15 of 15 x 20 of 21, tail 1");
+}
+
+TEST_CASE("summary follows places through a max pool and its inverse") {
+  const TempFolder folder;
+  folder.write("m.json", R"({"input": {"shape": [3, 11]}, "layers": [
+  {"type": "MaxPool1d", "name": "pool", "kernel_size": 3, "stride": 2, "return_indices": true},
+  {"type": "MaxUnpool1d", "name": "back", "inputs": ["pool", "pool.indices"], "kernel_size": 3, "stride": 2}]})");
+  const Outcome outcome = run_taper(folder.path(), {"summary", "m.json"});
+  CHECK(outcome.err == "");
+  CHECK(line_of(outcome, "pool") ==
+        "pool MaxPool1d(kernel_size=3, stride=2, return_indices=true) [3, 5] - - 3 11 of 11");
+  CHECK(line_of(outcome, "back") == "back MaxUnpool1d(kernel_size=3, stride=2) [3, 11] - - 5 5 of 5");
 }
 
 TEST_CASE("summary shows every input, and what blocks give") {
