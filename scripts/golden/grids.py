@@ -68,7 +68,7 @@ def convolutions():
         for kernel, stride, padding, dilation, groups, bias, mode in grid
         if not (padding == "same" and stride != 1) and (mode == "zeros" or padding not in (0, "valid"))
     ]
-    for index, (kernel, stride, padding, dilation, groups, bias, mode) in enumerate(drawn(230, legal)):
+    for index, (kernel, stride, padding, dilation, groups, bias, mode) in enumerate(drawn(130, legal)):
         channels, shape = (2, [1, 2, 7]) if index % 3 else (4, [4, 8])
         yield layer(
             {"type": "Conv1d", "in_channels": channels, "out_channels": 2 * groups if index % 2 else 6, "kernel_size": kernel,

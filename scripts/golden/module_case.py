@@ -37,6 +37,7 @@ class Model(nn.Module):
         results = {"input": x}
         for name, inputs in self.plan:
             x = getattr(self, name)(*([results[key] for key in inputs] if inputs else [x]))
+            x = x[0] if isinstance(x, tuple) else x  # what recurrent layers and attention give beside it
             results[name] = x
         return x
 
@@ -123,7 +124,7 @@ def layer(config, shape, mode="train", scale=1.0, call=None):
     return run({"name": name, "layer": config}, build(config), x, stream, mode, call)
 
 
-def model(name, shape, layers):
+def model(name, shape, layers, mode="train"):
     stream = generator(name)
     head = {"name": name, "model": {"input": {"shape": shape[1:]}, "layers": layers}}
-    return run(head, Model(layers), values(stream, shape), stream, "train")
+    return run(head, Model(layers), values(stream, shape), stream, mode)
