@@ -50,6 +50,7 @@ std::int64_t appended_keys(const MultiheadAttentionOptions& o) {
 }
 
 void check_heads(const MultiheadAttentionOptions& o) {
+  if (o.num_heads < 1) fail(ErrorKind::config, kMha, ": num_heads must be positive: expected >= 1, got ", o.num_heads);
   if (*o.embed_dim % o.num_heads != 0)
     fail(ErrorKind::config, kMha, ": num_heads does not divide embed_dim: expected a divisor of ", *o.embed_dim,
          ", got ", o.num_heads);
