@@ -5,6 +5,7 @@
 
 #include "base/checked.hpp"
 #include "base/fail.hpp"
+#include "base/resample.hpp"
 #include "cli/sequence_facts.hpp"
 #include "taper/nn/registry.hpp"
 
@@ -72,6 +73,7 @@ bool is_inverse(const OptionCollector& options) {
   return is_transposed(options) || (has_output_size(options) && is_windowed(options));
 }
 bool is_padding(const OptionCollector& options) { return options.values.count("padding") > 0 && !is_windowed(options); }
+bool is_resizing(const OptionCollector& options) { return options.values.count("scale_factor") > 0; }
 bool is_linear(const OptionCollector& options) { return options.values.count("out_features") > 0; }
 bool is_norm_over_places(const nn::LayerType& type, const OptionCollector& options) {
   return type.name.starts_with("InstanceNorm") || options.values.count("num_groups") > 0 ||
@@ -124,22 +126,36 @@ std::vector<std::int64_t> left_sides(const OptionCollector& options, const Shape
   return left;
 }
 
-/// What every output reads along one dimension, or nothing for layers without windows.
-class WindowsAlong {
+/// How a layer resizes its dimensions, as far as the sizes tell it.
+std::vector<Resampling> resamplings(const OptionCollector& options, const Shape& input, const Shape& output) {
+  const std::string mode = *options.values.at("mode").get<std::string>();
+  Resampling::Rule rule = boolean(options, "align_corners") ? Resampling::Rule::aligned : Resampling::Rule::linear;
+  if (mode == "nearest") rule = Resampling::Rule::nearest;
+  if (mode == "nearest-exact") rule = Resampling::Rule::nearest_exact;
+  std::vector<Resampling> axes;
+  for (int d = 2; d < input.rank(); ++d) axes.push_back({.in = input[d], .out = output[d], .rule = rule});
+  return axes;
+}
+
+/// What every output reads along one dimension, or nothing for layers that do not keep places.
+class PlacesAlong {
  public:
-  WindowsAlong(const OptionCollector& options, const Shape& input, const Shape& output)
+  PlacesAlong(const OptionCollector& options, const Shape& input, const Shape& output)
       : rank_(std::size_t(std::max(0, input.rank() - 2))),
         adaptive_(is_adaptive(options)),
         inverse_(is_inverse(options)),
         input_(input),
         output_(output) {
     if (!adaptive_ && is_windowed(options)) windows_ = windows_of(options, rank_);
-    known_ = (adaptive_ || is_windowed(options) || is_padding(options)) && input.rank() == output.rank();
+    windowed_ = adaptive_ || is_windowed(options);
+    known_ = (windowed_ || is_padding(options) || is_resizing(options)) && input.rank() == output.rank();
     if (known_ && is_padding(options)) left_ = left_sides(options, input, output);
+    if (known_ && is_resizing(options)) resampled_ = resamplings(options, input, output);
     for (std::size_t d = 0; d < rank_; ++d) known_ = known_ && length(d) <= kLongest && outputs(d) <= kLongest;
   }
 
   bool known() const { return known_; }
+  bool windowed() const { return windowed_; }
   std::size_t rank() const { return rank_; }
   std::int64_t length(std::size_t d) const { return input_[int(d) + 2]; }
   std::int64_t outputs(std::size_t d) const { return output_[int(d) + 2]; }
@@ -148,6 +164,10 @@ class WindowsAlong {
       // What lies in the padding counts for the edge beside it, so that it makes no field wider.
       const std::int64_t j = std::clamp<std::int64_t>(i - left_[d], 0, length(d) - 1);
       return {j, j + 1, j, j + 1};
+    }
+    if (!resampled_.empty()) {
+      const Resampling::Source source = resampled_[d].at(i);
+      return {source.first, source.second + 1, source.first, source.second + 1};
     }
     if (!inverse_)
       return adaptive_ ? adaptive_bounds(length(d), outputs(d), i) : window_bounds(windows_[d], length(d), i);
@@ -158,10 +178,11 @@ class WindowsAlong {
 
  private:
   std::size_t rank_;
-  bool adaptive_, inverse_, known_ = false;
+  bool adaptive_, inverse_, windowed_ = false, known_ = false;
   Shape input_, output_;
   std::vector<Window1d> windows_;
   std::vector<std::int64_t> left_;
+  std::vector<Resampling> resampled_;
 };
 
 std::optional<std::int64_t> times(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
@@ -255,7 +276,7 @@ ReceptiveField::ReceptiveField(const config::LayerSpec& layer, std::span<const R
   if (is_linear(options) || reads_sequence(layer) || is_norm_over_places(*layer.type, options) ||
       (mixes_places && fields.size() == 1))
     all_ = true;
-  const WindowsAlong windows(options, shapes[0], layer.output);
+  const PlacesAlong windows(options, shapes[0], layer.output);
   if (!windows.known() || windows.rank() != axes_.size()) {
     // What is not followed place by place must at least have as many places as before.
     bool in_place = layer.output.rank() == shapes[0].rank();
@@ -291,9 +312,8 @@ std::string ReceptiveField::to_string() const {
 
 std::string coverage(const config::LayerSpec& layer, const Shape& input) {
   if (!layer.type) return "";
-  const OptionCollector options = options_of(layer);
-  const WindowsAlong windows(options, input, layer.output);
-  if (!windows.known() || is_padding(options)) return "";
+  const PlacesAlong windows(options_of(layer), input, layer.output);
+  if (!windows.known() || !windows.windowed()) return "";
   std::string text;
   for (std::size_t d = 0; d < windows.rank(); ++d) {
     std::int64_t seen = 0, end = 0;

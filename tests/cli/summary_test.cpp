@@ -50,14 +50,16 @@ activations  282 a sample (1.1 KiB as float32)
 )");
 }
 
-TEST_CASE("summary follows places through padding and transposed convolutions") {
+TEST_CASE("summary follows places through padding, resizing and transposed convolutions") {
   const TempFolder folder;
   folder.write("m.json", R"({"input": {"shape": [3, 5, 7]}, "layers": [
   {"type": "ConvTranspose2d", "out_channels": 4, "kernel_size": [2, 5], "stride": [3, 2], "groups": 1},
   {"type": "ReflectionPad2d", "padding": [1, 2, 3, 0]},
   {"type": "Conv2d", "out_channels": 2, "kernel_size": 3},
   {"type": "ZeroPad1d", "padding": [-1, 4]},
-  {"type": "AvgPool2d", "kernel_size": [1, 2]}]})");
+  {"type": "AvgPool2d", "kernel_size": [1, 2]},
+  {"type": "Upsample", "scale_factor": [2, 1.5], "mode": "bilinear"},
+  {"type": "Upsample", "size": [3, 5]}]})");
   const Outcome outcome = run_taper(folder.path(), {"summary", "m.json"});
   CHECK(outcome.err == "");
   CHECK(line_of(outcome, "0") ==
@@ -68,6 +70,8 @@ TEST_CASE("summary follows places through padding and transposed convolutions") 
         "2 Conv2d(in_channels=4, out_channels=2, kernel_size=3) [2, 15, 18] 74 19,440 2 x 4 17 of 17 x 20 of 20");
   CHECK(line_of(outcome, "3") == "3 ZeroPad1d(padding=[-1, 4]) [2, 15, 21] - - 2 x 4");
   CHECK(line_of(outcome, "4") == "4 AvgPool2d(kernel_size=[1, 2]) [2, 15, 10] - - 2 x 4 15 of 15 x 20 of 21, tail 1");
+  CHECK(line_of(outcome, "5") == R"(5 Upsample(scale_factor=[2.0, 1.5], mode="bilinear") [2, 30, 15] - - 2 x 5)");
+  CHECK(line_of(outcome, "6") == "6 Upsample(size=[3, 5]) [2, 3, 5] - - 2 x 5");
 }
 
 TEST_CASE("summary follows places through a max pool and its inverse") {

@@ -134,7 +134,7 @@ TEST_CASE("rows longer than a tile are resized as short ones are") {
     }
 }
 
-TEST_CASE("one element spreads over everything and gathers all gradients") {
+TEST_CASE("one element spreads over everything and gathers all gradients", "[fault-63]") {
   Case c;
   for (const auto mode : {Axis::nearest, Axis::linear, Axis::aligned}) {
     c.axis[2] = {mode, 1, 64, 0};

@@ -5,7 +5,6 @@
 #include "base/random.hpp"
 #include "support/accuracy.hpp"
 #include "support/catch.hpp"
-#include "support/json_error.hpp"
 #include "support/kernel_check.hpp"
 #include "support/message_of.hpp"
 #include "support/oracle_conv_transpose.hpp"
@@ -14,7 +13,6 @@
 #include "taper/nn/registry.hpp"
 
 using namespace taper;
-using test::json_error;
 using test::message_of;
 using test::relative_error;
 namespace F = taper::nn::functional;
@@ -209,17 +207,6 @@ TEST_CASE("transposed convolutions agree with their definition on 8,200 random c
   CHECK(uncovered > 900);
 }
 
-TEST_CASE("a batch of none gives a batch of none and weight gradients of zero") {
-  const Tensor x = zeros({0, 4, 5}).requires_grad_(), w = ones({4, 3, 2}).requires_grad_(),
-               b = ones({6}).requires_grad_();
-  const Tensor y = F::conv_transpose1d(x, w, b, {.stride = 2, .groups = 2});
-  CHECK(y.shape() == Shape{0, 6, 10});
-  y.sum().backward();
-  CHECK(x.grad().shape() == Shape{0, 4, 5});
-  CHECK(w.grad().to_vector<double>() == Numbers(24, 0));
-  CHECK(b.grad().to_vector<double>() == Numbers(6, 0));
-}
-
 TEST_CASE("output_size chooses among the sizes that a convolution takes to the same one") {
   nn::ConvTranspose2d layer({.in_channels = 2,
                              .out_channels = 3,
@@ -252,192 +239,6 @@ TEST_CASE("output_size chooses among the sizes that a convolution takes to the s
   CHECK(message_of([&] {
           plain.forward(ones({2, 5}), 12);
         }) == "conv_transpose1d: output_size cannot be reached: expected 11, got 12; input size 5, stride 1");
-}
-
-TEST_CASE("transposed convolutions name what does not fit") {
-  const Tensor x = ones({2, 4, 11}), w = ones({4, 6, 3});
-  const auto error = [&](const nn::ConvTranspose1dFuncOptions& options) {
-    return message_of([&] { F::conv_transpose1d(x, w, Tensor(), options); });
-  };
-  CHECK(error({.stride = 0}) == "conv_transpose1d: stride must be positive: expected >= 1, got 0");
-  CHECK(error({.stride = -2}) == "conv_transpose1d: stride must be positive: expected >= 1, got -2");
-  CHECK(error({.padding = -1}) == "conv_transpose1d: padding must not be negative: expected >= 0, got -1");
-  CHECK(error({.dilation = 0}) == "conv_transpose1d: dilation must be positive: expected >= 1, got 0");
-  CHECK(error({.groups = 0}) == "conv_transpose1d: groups must be positive: expected >= 1, got 0");
-  CHECK(error({.stride = 0, .groups = 0, .dilation = 0}) ==
-        "conv_transpose1d: groups must be positive: expected >= 1, got 0");
-  CHECK(error({.stride = 0, .dilation = 0}) == "conv_transpose1d: stride must be positive: expected >= 1, got 0");
-  CHECK(error({.groups = 3}) ==
-        "conv_transpose1d: in_channels must be divisible by groups: expected a multiple of 3, got 4");
-  CHECK(error({.output_padding = -1}) ==
-        "conv_transpose1d: output_padding must not be negative: expected >= 0, got -1");
-  CHECK(error({.output_padding = 1}) ==
-        "conv_transpose1d: output_padding must be less than stride or dilation: expected < 1, got 1; stride 1, "
-        "dilation 1");
-  CHECK(error({.stride = 2, .output_padding = 3, .dilation = 3}) ==
-        "conv_transpose1d: output_padding must be less than stride or dilation: expected < 3, got 3; stride 2, "
-        "dilation 3");
-  CHECK(error({.padding = 7}) ==
-        "conv_transpose1d: output size is too small: expected >= 1, got -1; input size 11, kernel_size 3, stride 1, "
-        "padding 7, dilation 1");
-  CHECK(message_of([&] {
-          F::conv_transpose2d(ones({4, 3, 5}), ones({4, 2, 1, 1}), Tensor(),
-                              {.stride = {2, 3}, .output_padding = {1, 3}});
-        }) ==
-        "conv_transpose2d: output_padding must be less than stride or dilation: expected < 3, got 3 in dimension 1; "
-        "stride 3, dilation 1");
-  CHECK(message_of([&] {
-          F::conv_transpose1d(ones({2, 4, 11, 1}), w);
-        }) ==
-        "conv_transpose1d: wrong number of dimensions: expected 2-D unbatched or 3-D batched input, got 4-D "
-        "[2, 4, 11, 1]");
-  CHECK(message_of([&] {
-          F::conv_transpose3d(ones({4, 3, 5, 7, 2, 1}), ones({4, 2, 1, 1, 1}));
-        }) ==
-        "conv_transpose3d: wrong number of dimensions: expected 4-D unbatched or 5-D batched input, got 6-D "
-        "[4, 3, 5, 7, 2, 1]");
-  CHECK(message_of([&] {
-          F::conv_transpose1d(x, ones({4, 6}));
-        }) == "conv_transpose1d: weight has the wrong number of dimensions: expected 3-D, got 2-D [4, 6]");
-  CHECK(message_of([&] {
-          F::conv_transpose1d(x, ones({3, 6, 3}));
-        }) ==
-        "conv_transpose1d: input does not fit the weight: expected 3 channels, got 4 in [2, 4, 11]; weight [3, 6, 3]");
-  CHECK(message_of([&] { F::conv_transpose1d(x, w, ones({4})); }) ==
-        "conv_transpose1d: bias does not fit the weight: expected [6], got [4]");
-  CHECK(message_of([&] {
-          F::conv_transpose1d(x, w, ones({6, 1}));
-        }) == "conv_transpose1d: bias does not fit the weight: expected [6], got [6, 1]");
-  CHECK(message_of([&] { F::conv_transpose1d(x.to(DType::int64), w); }) ==
-        "conv_transpose1d: element type not supported: expected float32 or float64, got int64; convert with to()");
-  CHECK(message_of([&] { F::conv_transpose1d(x, w.to(DType::int64)); }) ==
-        "conv_transpose1d: element type not supported: expected float32 or float64, got int64; convert with to()");
-  CHECK(message_of([&] { F::conv_transpose1d(x, w.to(DType::float64)); }) ==
-        "conv_transpose1d: element types differ: expected float32, got float64; convert with to()");
-}
-
-TEST_CASE("transposed convolutions refuse what has no elements, but for the batch") {
-  CHECK(message_of([] {
-          F::conv_transpose1d(zeros({2, 0, 5}), zeros({0, 3, 2}));
-        }) == "conv_transpose1d: weight has no channels: expected >= 1, got 0 in [0, 3, 2]");
-  CHECK(message_of([] {
-          F::conv_transpose1d(zeros({2, 3, 5}), zeros({3, 0, 2}));
-        }) == "conv_transpose1d: weight has no channels: expected >= 1, got 0 in [3, 0, 2]");
-  CHECK(message_of([] {
-          F::conv_transpose1d(zeros({2, 0, 5}), zeros({3, 2, 2}));
-        }) == "conv_transpose1d: no channels: expected >= 1, got 0 in [2, 0, 5]");
-  CHECK(message_of([] {
-          F::conv_transpose1d(zeros({2, 3, 5}), zeros({3, 2, 0}));
-        }) == "conv_transpose1d: kernel_size must be positive: expected >= 1, got 0");
-  CHECK(message_of([] {
-          F::conv_transpose1d(zeros({2, 3, 0}), zeros({3, 2, 5}));
-        }) == "conv_transpose1d: input size must be positive: expected >= 1, got 0");
-  CHECK(message_of([] {
-          F::conv_transpose2d(zeros({2, 3, 5, 0}), zeros({3, 2, 1, 1}));
-        }) == "conv_transpose2d: input size must be positive: expected >= 1, got 0 in dimension 1");
-  CHECK(message_of([] {
-          F::conv_transpose3d(zeros({2, 2, 2, 2, 0}), zeros({2, 0, 2, 6, 2}), Tensor(), {.stride = {56, 39, 34}});
-        }) == "conv_transpose3d: weight has no channels: expected >= 1, got 0 in [2, 0, 2, 6, 2]");
-}
-
-TEST_CASE("transposed convolutions refuse sizes beyond 63 bits before anything is allocated") {
-  const Tensor x = ones({1, 1, 11}), w = ones({1, 1, 3});
-  const auto error = [&](const nn::ConvTranspose1dFuncOptions& options) {
-    return message_of([&] { F::conv_transpose1d(x, w, Tensor(), options); });
-  };
-  CHECK(error({.stride = INT64_MAX}) ==
-        "conv_transpose1d: output size overflows 64 bits: expected below 2^63, got input size 11, kernel_size 3, "
-        "stride 9223372036854775807, padding 0, dilation 1");
-  CHECK(error({.dilation = INT64_MAX}) ==
-        "conv_transpose1d: dilated kernel overflows 64 bits: expected dilation * (kernel_size - 1) + 1 below 2^63, got "
-        "dilation 9223372036854775807 and kernel_size 3");
-  CHECK(error({.stride = 900719925474099200, .output_padding = 900719925474099199}) ==
-        "conv_transpose1d: output size overflows 64 bits: expected below 2^63, got input size 11, kernel_size 3, "
-        "stride 900719925474099200, padding 0, dilation 1");
-  CHECK(error({.padding = INT64_MAX}) ==
-        "conv_transpose1d: output size overflows 64 bits: expected below 2^63, got input size 11, kernel_size 3, "
-        "stride 1, padding 9223372036854775807, dilation 1");
-  CHECK(message_of([] {
-          F::conv_transpose2d(ones({1, 1, 2, 2}), ones({1, 1, 1, 1}), Tensor(), {.stride = std::int64_t{1} << 40});
-        }) ==
-        "shape: number of elements overflows 64 bits: expected a product below 2^63, got 1099511627777 in dimension 1");
-  CHECK(message_of([] {
-          nn::ConvTranspose1d(
-              {.in_channels = std::int64_t{1} << 40, .out_channels = std::int64_t{1} << 40, .kernel_size = 3});
-        }) ==
-        "shape: number of elements overflows 64 bits: expected a product below 2^63, got 1099511627776 in dimension 1");
-}
-
-TEST_CASE("ConvTranspose's constructor refuses what no input could make valid") {
-  using Options = nn::ConvTranspose1dOptions;
-  const auto error = [](const Options& options) { return message_of([&] { nn::ConvTranspose1d layer(options); }); };
-  CHECK(error({.out_channels = 3, .kernel_size = 2}) ==
-        "conv_transpose1d: in_channels is missing: expected a number, got none; only a model that knows its input's "
-        "shape can infer it");
-  CHECK(error({.in_channels = 0, .out_channels = 3, .kernel_size = 2}) ==
-        "ConvTranspose1d: in_channels is out of range: expected >= 1, got 0");
-  CHECK(error({.in_channels = 5, .kernel_size = 2}) ==
-        "ConvTranspose1d: out_channels is out of range: expected >= 1, got 0");
-  CHECK(error({.in_channels = 5, .out_channels = 3}) ==
-        "ConvTranspose1d: kernel_size is out of range: expected >= 1, got 0");
-  CHECK(error({.in_channels = 5, .out_channels = 3, .kernel_size = 2, .stride = 0}) ==
-        "ConvTranspose1d: stride is out of range: expected >= 1, got 0");
-  CHECK(error({.in_channels = 5, .out_channels = 3, .kernel_size = 2, .padding = -1}) ==
-        "ConvTranspose1d: padding is out of range: expected >= 0, got -1");
-  CHECK(error({.in_channels = 5, .out_channels = 3, .kernel_size = 2, .output_padding = -1}) ==
-        "ConvTranspose1d: output_padding is out of range: expected >= 0, got -1");
-  CHECK(error({.in_channels = 5, .out_channels = 3, .kernel_size = 2, .stride = 2, .output_padding = 2}) ==
-        "conv_transpose1d: output_padding must be less than stride or dilation: expected < 2, got 2; stride 2, "
-        "dilation 1");
-  CHECK(error({.in_channels = 5, .out_channels = 3, .kernel_size = 2, .groups = 0}) ==
-        "ConvTranspose1d: groups is out of range: expected >= 1, got 0");
-  CHECK(error({.in_channels = 5, .out_channels = 3, .kernel_size = 2, .groups = 3}) ==
-        "conv_transpose1d: in_channels must be divisible by groups: expected a multiple of 3, got 5");
-  CHECK(error({.in_channels = 6, .out_channels = 5, .kernel_size = 2, .groups = 3}) ==
-        "conv_transpose1d: out_channels must be divisible by groups: expected a multiple of 3, got 5");
-  CHECK(error({.in_channels = 5, .out_channels = 3, .kernel_size = 2, .dilation = 0}) ==
-        "ConvTranspose1d: dilation is out of range: expected >= 1, got 0");
-  CHECK(error({.in_channels = 5, .out_channels = 3, .kernel_size = 2, .padding_mode = PadMode::reflect}) ==
-        "conv_transpose1d: padding_mode is not supported: expected zeros, got reflect");
-}
-
-TEST_CASE("ConvTranspose in JSON says what does not fit before a model is built") {
-  const auto error = [](const std::string& options) {
-    return json_error("ConvTranspose2d", R"("out_channels": 6, "kernel_size": 3, )" + options, "[4, 5, 7]");
-  };
-  CHECK(error(R"("stride": [2, 1], "output_padding": [1, 0], "groups": 2, "bias": false)") == "no error");
-  CHECK(error(R"("stride": 0)") == "error: /layers/0/stride (layer ConvTranspose2d 0): expected >= 1, got 0");
-  CHECK(error(R"("stride": 2, "output_padding": [1, 2])") ==
-        "error: /layers/0/output_padding (layer ConvTranspose2d 0): conv_transpose2d: output_padding must be less than "
-        "stride or dilation: expected < 2, got 2 in dimension 1; stride 2, dilation 1; shapes: input [4, 5, 7] -> "
-        "ConvTranspose2d");
-  CHECK(error(R"("groups": 3)") ==
-        "error: /layers/0/groups (layer ConvTranspose2d 0): conv_transpose2d: in_channels must be divisible by groups: "
-        "expected a multiple of 3, got 4; shapes: input [4, 5, 7] -> ConvTranspose2d");
-  CHECK(error(R"("groups": 0)") == "error: /layers/0/groups (layer ConvTranspose2d 0): expected >= 1, got 0");
-  CHECK(error(R"("in_channels": 5)") ==
-        "error: /layers/0/in_channels (layer ConvTranspose2d 0): conv_transpose2d: in_channels does not fit the input: "
-        "expected 4, got 5 in [N, 4, 5, 7]; shapes: input [4, 5, 7] -> ConvTranspose2d");
-  CHECK(error(R"("padding": 5)") ==
-        "error: /layers/0/kernel_size (layer ConvTranspose2d 0): conv_transpose2d: output size is too small: expected "
-        ">= 1, got [-3, -1]; input size [5, 7], kernel_size [3, 3], stride [1, 1], padding [5, 5], dilation [1, 1]; "
-        "shapes: input [4, 5, 7] -> ConvTranspose2d");
-  CHECK(error(R"("padding": "same")") ==
-        "error: /layers/0/padding (layer ConvTranspose2d 0): expected an integer, got a string \"same\"");
-  CHECK(error(R"("padding_mode": "circular")") ==
-        "error: /layers/0/padding_mode (layer ConvTranspose2d 0): conv_transpose2d: padding_mode is not supported: "
-        "expected zeros, got circular; shapes: input [4, 5, 7] -> ConvTranspose2d");
-  CHECK(error(R"("dilation": 9223372036854775807)") ==
-        "error: /layers/0/dilation (layer ConvTranspose2d 0): conv_transpose2d: dilated kernel overflows 64 bits: "
-        "expected dilation * (kernel_size - 1) + 1 below 2^63, got dilation 9223372036854775807 and kernel_size 3 in "
-        "dimension 0; shapes: input [4, 5, 7] -> ConvTranspose2d");
-  CHECK(error(R"("stride": 9223372036854775807)") ==
-        "error: /layers/0/kernel_size (layer ConvTranspose2d 0): conv_transpose2d: output size overflows 64 bits: "
-        "expected below 2^63, got input size 5, kernel_size 3, stride 9223372036854775807, padding 0, dilation 1 in "
-        "dimension 0; shapes: input [4, 5, 7] -> ConvTranspose2d");
-  CHECK(json_error("ConvTranspose1d", R"("out_channels": 6, "kernel_size": 3)", "[4, 5, 7]") ==
-        "error: /layers/0 (layer ConvTranspose1d 0): conv_transpose1d: wrong number of dimensions: expected 3-D with "
-        "the batch, got 4-D [N, 4, 5, 7]; shapes: input [4, 5, 7] -> ConvTranspose1d");
 }
 
 TEST_CASE("ConvTranspose starts within its bound, which counts the output channels of a group") {
