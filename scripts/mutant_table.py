@@ -178,8 +178,53 @@ def recurrent():
     yield Mutant("the last cell state's gradient dropped", file, "if (dc_n != nullptr) {", "if (false) {")
 
 
+def norms():
+    moments, rows, batch = "src/kernels/moments.hpp", "src/kernels/row_norm.cpp", "src/kernels/batch_norm.cpp"
+    yield Mutant("the rest of the mean dropped", moments, "shift(b - m.rest * scale)", "shift(b)", "*norm*")
+    yield Mutant("unbiased variance to normalise by", moments, "(squares - deviations * rest) / static_cast<double>(n);",
+                 "(squares - deviations * rest) / static_cast<double>(n - 1);", "*norm*")
+    yield Mutant("eps outside the root", moments, "1 / std::sqrt(kept + eps)", "1 / (std::sqrt(kept) + eps)", "*norm*")
+    yield Mutant("gradients of norms overwritten", moments, "T(add ? static_cast<double>(*gradient) + value : value);",
+                 "T(value);", "*norm*")
+    yield Mutant("RMS norm takes the mean off", rows,
+                 "const double mean = p.centered ? sum_row(x, n) / static_cast<double>(n) : 0;",
+                 "const double mean = sum_row(x, n) / static_cast<double>(n);", "*norm*")
+    yield Mutant("mean of the gradient left in", rows, "return {p.centered ? sums.first / n : 0, sums.second / n};",
+                 "return {0, sums.second / n};", "*norm*")
+    yield Mutant("weights of the first group for all", rows, "w ? w + row % p.groups * p.channels : nullptr;", "w;", "*norm*")
+    yield Mutant("moments of the first sample for all", rows, "moments[sample * p.groups + group]", "moments[group]", "*norm*")
+    yield Mutant("moments of another group", rows, "moments[sample * p.groups + c / p.channels]",
+                 "moments[sample * p.groups + c % p.groups]", "*norm*")
+    yield Mutant("places of a channel not counted", batch, "{ return p.samples * p.spatial; }", "{ return p.samples; }",
+                 "*norm*")
+    yield Mutant("biased running variance", batch, "unbiased = n / (n - 1);", "unbiased = n / n;", "running statistics*")
+    yield Mutant("momentum the wrong way round", batch, "mean[c] = T((1 - momentum) *", "mean[c] = T(momentum *",
+                 "running statistics*")
+    yield Mutant("evaluation's gradient through the batch's moments", batch, "if (p.fixed) return scale_run(",
+                 "if (false) return scale_run(", "*norm*")
+    yield Mutant("the rest of the mean dropped in the gradient", batch, "-own * sums.first / n - m.rest * slope}",
+                 "-own * sums.first / n}", "*norm*")
+    yield Mutant("evaluation by the batch's statistics", "modules/batch_norm.cpp",
+                 ".training = this->is_training() || !this->running_mean.defined()", ".training = true", "*running statistics*")
+    yield Mutant("batches not counted", "modules/batch_norm.cpp", "this->num_batches_tracked.add_(1);", "",
+                 "*BatchNorm*")
+    yield Mutant("cumulative average off by one", "modules/batch_norm.cpp", "1 / (this->num_batches_tracked.item() + 1)",
+                 "1 / (this->num_batches_tracked.item() + 2)", "*BatchNorm*")
+    yield Mutant("one value for each channel accepted in training", "modules/batch_norm.cpp",
+                 "if (input.numel() == input[1])", "if (false)", "*batch norm*")
+    yield Mutant("running statistics change without a new version", "modules/norm.cpp",
+                 "for (const Tensor* changed : {&mean, &variance}) ++changed->impl()->buffer->version;", "",
+                 "*batch norm changes*")
+    yield Mutant("only the first sample's statistics tracked", "modules/instance_norm.cpp",
+                 "spatial.numel(), samples, moments);", "spatial.numel(), 1, moments);", "InstanceNorm*")
+    yield Mutant("RMS norm without an eps of its own", "modules/layer_norm.cpp", "eps.value_or(epsilon)", "eps.value_or(0)",
+                 "rms norm*")
+    yield Mutant("groups that do not divide the channels", "modules/layer_norm.cpp", "if (channels % groups != 0)",
+                 "if (false)", "*norm*")
+
+
 MUTANTS = [
     mutant
-    for family in (geometry, average_pools, convolutions, dense, losses, optimisers, autograd, recurrent)
+    for family in (geometry, average_pools, convolutions, dense, losses, optimisers, autograd, recurrent, norms)
     for mutant in family()
 ]
