@@ -11,17 +11,28 @@ namespace taper::train {
 
 namespace {
 
-/// Puts a module into evaluation mode for its lifetime.
+/// Puts a module into evaluation mode for its lifetime; afterwards every part has its own mode again, so that parts
+/// that were frozen in evaluation mode stay so.
 class EvalGuard {
  public:
-  explicit EvalGuard(nn::Module& model) : model_(model), was_training_(model.is_training()) { model_.eval(); }
-  ~EvalGuard() { model_.train(was_training_); }
+  explicit EvalGuard(nn::Module& model) {
+    remember(model);
+    model.eval();
+  }
+  ~EvalGuard() {
+    for (const auto& [module, was_training] : modes_) module->train(was_training);
+  }
   EvalGuard(const EvalGuard&) = delete;
   EvalGuard& operator=(const EvalGuard&) = delete;
 
  private:
-  nn::Module& model_;
-  bool was_training_;
+  /// A module before its children, because `train` reaches these too.
+  void remember(nn::Module& module) {
+    modes_.emplace_back(&module, module.is_training());
+    for (const auto& [name, child] : module.named_children()) remember(*child);
+  }
+
+  std::vector<std::pair<nn::Module*, bool>> modes_;
 };
 
 /// Calls `visit(first sample, outputs)` for each batch until it says no.

@@ -48,6 +48,7 @@ class Trainer {
   bool has_validation() const { return data_.has_validation(); }
   bool is_stopped() const { return controls_.stop && *controls_.stop; }
   std::int64_t count_batches() const;
+  void check_batch_sizes() const;
   void check_schedule() const;
   void start();
   bool train_epoch();
@@ -120,6 +121,7 @@ Trainer::Trainer(const config::TrainingConfig& config, const RunDirectory& run, 
   steps_each_batch_ = scheduler_ && config.scheduler.type->name == "OneCycleLR";
   epochs_ = options_.fast_dev_run ? std::min<std::int64_t>(options_.epochs, 1) : options_.epochs;
   batches_ = count_batches();
+  check_batch_sizes();
   if (steps_each_batch_) check_schedule();
   columns_ = metric_columns(config, has_validation());
   monitor_ = options_.checkpoint.monitor;
@@ -138,6 +140,29 @@ std::int64_t Trainer::count_batches() const {
          n, ", got ", size);
   if (options_.limit_batches) batches = std::min(batches, *options_.limit_batches);
   return options_.fast_dev_run ? 1 : batches;
+}
+
+namespace {
+
+/// The first layer that cannot be trained on one sample: a batch norm of one value for each channel of it.
+const config::LayerSpec* first_that_needs_two(std::span<const config::LayerSpec> layers) {
+  for (const config::LayerSpec& layer : layers) {
+    if (layer.type_name().starts_with("BatchNorm") && layer.output.numel() == layer.output[1]) return &layer;
+    if (const auto* inner = first_that_needs_two(layer.layers)) return inner;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+/// What would fail at the end of the first epoch is refused before it.
+void Trainer::check_batch_sizes() const {
+  const std::int64_t n = data_.train.size(), size = options_.batch_size;
+  if (size > 1 && n - (batches_ - 1) * size != 1) return;
+  if (const config::LayerSpec* layer = first_that_needs_two(config_.model.layers))
+    fail(ErrorKind::config, "/train/batch_size: a batch of one sample is too small for the ", layer->type_name(),
+         " at ", layer->pointer, ": expected at least 2 samples in each, got ", n, " in batches of ", size,
+         size > 1 ? "; drop_last leaves the last one out" : "");
 }
 
 /// A schedule with an end must not reach it in the middle of the training.

@@ -47,6 +47,16 @@ TEST_CASE("predictions and evaluations use running statistics, and leave them al
   CHECK(model.is_training());
 }
 
+TEST_CASE("a part that was frozen in evaluation mode stays so after an evaluation") {
+  const auto frozen = nn::make<nn::BatchNorm1d>({.num_features = 5});
+  nn::Sequential model{frozen, nn::make<nn::BatchNorm1d>({.num_features = 5})};
+  model[0].eval();
+  predict(model, randn({11, 5}), 4);
+  CHECK_FALSE(model[0].is_training());
+  CHECK(model[1].is_training());
+  CHECK(model.is_training());
+}
+
 TEST_CASE("an evaluation gives loss and metrics of all samples, whatever the batch size") {
   nn::Sequential model = make_model();
   const Tensor x = randn({11, 5}), t = randint(0, 3, {11});

@@ -151,6 +151,28 @@ TEST_CASE("drop_last, limit_batches, overfit_batches and fast_dev_run bound an e
   CHECK(fast.recorder.rows.size() == 1);
 }
 
+TEST_CASE("a batch of one sample that a batch norm cannot take is refused before the first step") {
+  const TinyTraining tiny;  // 11 samples to train on
+  const auto refused = [&](const char* layers, const char* size, const char* drop_last = "false") {
+    static int run = 0;
+    return error_of([&] {
+      train_tiny(tiny, "run" + std::to_string(run++),
+                 {{"model.layers", layers}, {"train.batch_size", size}, {"train.drop_last", drop_last}});
+    });
+  };
+  const char* flat = R"([{"type": "Flatten"}, {"type": "Sequential", "layers": [{"type": "BatchNorm1d"}]},
+                         {"type": "Linear", "out_features": 3}])";
+  const char* spatial = R"([{"type": "BatchNorm1d"}, {"type": "Flatten"}, {"type": "Linear", "out_features": 3}])";
+  const std::string sentence =
+      "/train/batch_size: a batch of one sample is too small for the BatchNorm1d at /model/layers/1/layers/0: expected "
+      "at least 2 samples in each, got 11 in batches of ";
+  CHECK(refused(flat, "5") == sentence + "5; drop_last leaves the last one out");
+  CHECK(refused(flat, "1") == sentence + "1");
+  CHECK(refused(flat, "5", "true") == "(no error)");
+  CHECK(refused(flat, "4") == "(no error)");
+  CHECK(refused(spatial, "5") == "(no error)");
+}
+
 TEST_CASE("a batch larger than the data is one batch, and with drop_last an error") {
   const TinyTraining tiny;
   CHECK(train_tiny(tiny, "large", {{"train.batch_size", "1000"}}).recorder.steps == 3);
