@@ -7,6 +7,7 @@
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
 #include "support/max_pools.hpp"
+#include "support/oracle_max_pool.hpp"
 #include "support/spread.hpp"
 #include "taper/autograd.hpp"
 #include "taper/nn/graph.hpp"
@@ -85,6 +86,28 @@ TEST_CASE("max pools give PyTorch's values, gradients and indices in one, two an
   check_rows(x, {2, 1, 0, 2}, false, {3, 5, 5, 5}, {1, 0, 0, 6, 3, 0}, {0, 3, 4, 3});
   check_rows(x, {4, 3, 0, 1}, true, {5, 5}, {0, 0, 0, 3, 0, 0}, {3, 3});
   check_adaptive_rows(x, 4, {3, 1, 5, 5}, {1, 2, 0, 3, 4, 0}, {0, 1, 3, 4});
+}
+
+TEST_CASE("the sweep: max_pool1d refuses exactly what the size rule refuses, and gives its lengths") {
+  int refused = 0, wrong = 0;
+  for (std::int64_t length = 0; length <= 12; ++length)
+    for (std::int64_t k = 0; k <= 7; ++k)
+      for (std::int64_t s = 0; s <= 4; ++s)
+        for (std::int64_t p = 0; p <= 4; ++p)
+          for (const bool ceil_mode : {false, true}) {
+            const oracle::MaxPool pool{
+                .in = {length}, .kernel = {k}, .stride = {s}, .padding = {p}, .dilation = {1}, .ceil_mode = ceil_mode};
+            try {
+              const Tensor y = F::max_pool1d(ones({2, 3, length}),
+                                             {.kernel_size = k, .stride = s, .padding = p, .ceil_mode = ceil_mode});
+              wrong += !pool.is_admitted() || !(y.shape() == Shape{2, 3, *pool.length(0)});
+            } catch (const Error&) {
+              ++refused;
+              wrong += pool.is_admitted();
+            }
+          }
+  CHECK(refused == 7176 / 2);
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("adaptive max pools choose PyTorch's elements of a rising row") {
