@@ -184,6 +184,21 @@ std::string empty_batch_problem(const Subject& subject) {
   return "";
 }
 
+/// In evaluation nothing is drawn and nothing is remembered.
+std::string evaluation_problem(const Subject& subject) {
+  if (subject.training) return "";
+  const auto module = subject.module();
+  const auto x = inputs_of(subject);
+  std::vector<Tensor> before;
+  for (const auto& [name, tensor] : module->state_dict()) before.push_back(clone(tensor.detach()));
+  const auto first = module->forward_all(x).to_vector<double>();
+  if (!test::same_bits(module->forward_all(x).to_vector<double>(), first)) return "differs when called again";
+  std::size_t i = 0;
+  for (const auto& [name, tensor] : module->state_dict())
+    if (!test::same_bits(tensor.to_vector<double>(), before[i++].to_vector<double>())) return "changes " + name;
+  return "";
+}
+
 std::string saving_problem(const Subject& subject) {
   const auto saved = subject.module(DType::float32);
   if (saved->state_dict().empty()) return "";
@@ -225,6 +240,7 @@ constexpr Check kChecks[] = {{"infers the shape it gives", inference_problem},
                              {"treats a batch in parts as in one", splitting_problem},
                              {"treats a sample alone as in a batch", unbatched_problem},
                              {"takes an empty batch", empty_batch_problem},
+                             {"only computes in evaluation", evaluation_problem},
                              {"is the same after saving and loading", saving_problem}};
 
 std::string problem_of(const Check& check, const Subject& subject) {
@@ -256,7 +272,7 @@ std::string problems_of(const LayerType& type, std::set<std::string>& linear) {
 
 // --- a layer with mistakes under one option -------------------------------------------------------------------------
 
-enum class Mistake { none, gradient, adjoint, shape, place, batch, alone, empty, state };
+enum class Mistake { none, gradient, adjoint, shape, place, batch, alone, empty, state, memory };
 
 struct FlawedOptions {
   static constexpr const char* kType = "Flawed";
@@ -276,6 +292,10 @@ struct Flawed : nn::Layer<FlawedOptions> {
     const Tensor y = x * (made == Mistake::gradient ? weight.detach() : weight).to(x.dtype());
     if (made == Mistake::place && x.size(0) == 5) return y + arange(0, 5, 1, x.dtype()).reshape({5, 1, 1});
     if (made == Mistake::adjoint) return (x * 0.5 + x.detach() * 0.5) * weight.to(x.dtype());
+    if (made == Mistake::memory) {
+      const NoGradGuard guard;
+      other.add_(1);
+    }
     if (made == Mistake::batch) return y + double(x.size(0));
     if (made == Mistake::alone && x.dim() == 2) return y * 2.0;
     if (made == Mistake::empty && x.numel() == 0) throw std::runtime_error("nothing to do");
@@ -325,6 +345,7 @@ TEST_CASE("mistakes under one option of a layer are noticed") {
   reports(problems_of_flawed<Mistake::batch>(), " in evaluation treats a batch in parts as in one: ");
   reports(problems_of_flawed<Mistake::alone>(), " in evaluation treats a sample alone as in a batch: row 0 alone: ");
   reports(problems_of_flawed<Mistake::empty>(), " takes an empty batch: nothing to do");
+  reports(problems_of_flawed<Mistake::memory>(), " in evaluation only computes in evaluation: changes other");
   reports(problems_of_flawed<Mistake::state>(), " is the same after saving and loading: differs when loaded");
 }
 
