@@ -71,23 +71,59 @@ inline Vector<double> multiply_add(Vector<double> a, Vector<double> b, Vector<do
 }
 #endif
 
+/// Where a tile's operands lie: its term k in a's first row, the distance of a's rows, and b's vector v in term k.
+template <class T>
+struct Strided {
+  Operands<T> x;
+
+  Strided at(std::int64_t i, std::int64_t vector) const {
+    return {{{x.a.data + i * x.a.row, x.a.row, x.a.column}, {x.b.data + vector * kLanes<T>, x.b.row}}};
+  }
+  std::int64_t a_row() const { return x.a.row; }
+  const T* a(std::int64_t k) const { return x.a.data + k * x.a.column; }
+  const T* b(std::int64_t k) const { return x.b.data + k * x.b.row; }
+  std::int64_t vector(int v) const { return v * kLanes<T>; }
+};
+template <class T>
+struct Listed {
+  ListedOperands<T> x;
+
+  Listed at(std::int64_t i, std::int64_t vector) const {
+    return {{x.a + i * x.a_row, x.a_row, x.a_term, x.b, x.b_term, x.b_vector + vector}};
+  }
+  std::int64_t a_row() const { return x.a_row; }
+  const T* a(std::int64_t k) const { return x.a + x.a_term[k]; }
+  const T* b(std::int64_t k) const { return x.b + x.b_term[k]; }
+  std::int64_t vector(int v) const { return x.b_vector[v]; }
+};
+
+/// y[i] = v[i] for i < n, or += with `add`. Kept out of the tiles, which would each hold a copy for every row.
+template <class T>
+[[gnu::noinline]] void store_part(const Vector<T>& v, int n, T* y, bool add) {
+  for (int i = 0; i < n; ++i) y[i] = add ? y[i] + v[i] : v[i];
+}
+
 /// c[r, :] = sum over k of a[r, k] b[k, :] for R rows and W vectors, of which the last has `last` elements.
-template <class T, int R, int W>
-void multiply_tile(std::int64_t depth, Left<T> a, Right<T> b, T* c, std::int64_t ldc, int last, bool add) {
+template <class T, int R, int W, class Place>
+void multiply_tile(std::int64_t depth, const Place& place, T* c, std::int64_t ldc, int last, bool add) {
   Vector<T> sum[R][W];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < W; ++v) sum[r][v] = Vector<T>{};
-  const T* x = a.data;
-  const T* w = b.data;
-  for (std::int64_t k = 0; k < depth; ++k, x += a.column, w += b.row) {
+  std::int64_t vector[W];
+#pragma GCC unroll 8
+  for (int v = 0; v < W; ++v) vector[v] = place.vector(v);
+  const std::int64_t a_row = place.a_row();
+  for (std::int64_t k = 0; k < depth; ++k) {
+    const T* const x = place.a(k);
+    const T* const w = place.b(k);
     Vector<T> right[W];
 #pragma GCC unroll 8
-    for (int v = 0; v < W; ++v) right[v] = load(w + v * kLanes<T>);
+    for (int v = 0; v < W; ++v) right[v] = load(w + vector[v]);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const Vector<T> left = x[r * a.row] - Vector<T>{};
+      const Vector<T> left = x[r * a_row] - Vector<T>{};
 #pragma GCC unroll 8
       for (int v = 0; v < W; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
     }
@@ -100,36 +136,44 @@ void multiply_tile(std::int64_t depth, Left<T> a, Right<T> b, T* c, std::int64_t
       if (v < W - 1 || last == kLanes<T>) {
         store(add ? load(y) + sum[r][v] : sum[r][v], y);
       } else {
-        T part[kLanes<T>];
-        store<T>(sum[r][v], part);
-        for (int i = 0; i < last; ++i) y[i] = add ? y[i] + part[i] : part[i];
+        const Vector<T> part = sum[r][v];  // the sums stay in registers: their address is not taken
+        store_part<T>(part, last, y, add);
       }
     }
 }
 
 /// The columns from vector `j` on of a band of `rows` rows, a multiple of R: tiles of W vectors, then of W / 2, ... 1.
 /// The rows run inside the columns, so that the tile's columns of b stay in the first-level cache.
-template <class T, int R, int W>
-void multiply_columns(std::int64_t rows, std::int64_t columns, std::int64_t j, std::int64_t depth, const Operands<T>& x,
+template <class T, int R, int W, class Place>
+void multiply_columns(std::int64_t rows, std::int64_t columns, std::int64_t j, std::int64_t depth, const Place& place,
                       T* c, std::int64_t ldc, bool add) {
   const std::int64_t vectors = (columns + kLanes<T> - 1) / kLanes<T>;
   for (; vectors - j >= W; j += W) {
     const std::int64_t rest = columns - (j + W - 1) * kLanes<T>;
     const int last = rest < kLanes<T> ? static_cast<int>(rest) : kLanes<T>;
     for (std::int64_t i = 0; i < rows; i += R)
-      multiply_tile<T, R, W>(depth, {x.a.data + i * x.a.row, x.a.row, x.a.column}, {x.b.data + j * kLanes<T>, x.b.row},
-                             c + i * ldc + j * kLanes<T>, ldc, last, add);
+      multiply_tile<T, R, W>(depth, place.at(i, j), c + i * ldc + j * kLanes<T>, ldc, last, add);
   }
   if constexpr (W > 1)
-    if (j < vectors) multiply_columns<T, R, W / 2>(rows, columns, j, depth, x, c, ldc, add);
+    if (j < vectors) multiply_columns<T, R, W / 2>(rows, columns, j, depth, place, c, ldc, add);
 }
 
 /// The rows that are left over when the block is cut into tiles of full height: one band of R rows.
-template <class T, int R>
-void multiply_last_rows(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& x, T* c,
+template <class T, int R, class Place>
+void multiply_last_rows(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Place& place, T* c,
                         std::int64_t ldc, bool add) {
-  if (rows == R) return multiply_columns<T, R, tile_vectors(R)>(rows, columns, 0, depth, x, c, ldc, add);
-  if constexpr (R > 1) multiply_last_rows<T, R - 1>(rows, columns, depth, x, c, ldc, add);
+  if (rows == R) return multiply_columns<T, R, tile_vectors(R)>(rows, columns, 0, depth, place, c, ldc, add);
+  if constexpr (R > 1) multiply_last_rows<T, R - 1>(rows, columns, depth, place, c, ldc, add);
+}
+
+template <class T, class Place>
+void multiply_tiles(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Place& place, T* c,
+                    std::int64_t ldc, bool add) {
+  const std::int64_t last = rows % kTileRows<T>, full = rows - last;
+  if (full > 0)
+    multiply_columns<T, kTileRows<T>, tile_vectors(kTileRows<T>)>(full, columns, 0, depth, place, c, ldc, add);
+  if (last > 0)
+    multiply_last_rows<T, kTileRows<T> - 1>(last, columns, depth, place.at(full, 0), c + full * ldc, ldc, add);
 }
 
 /// Sums of the lanes of R x C vectors of products, for the terms [k, k + depth).
@@ -208,10 +252,9 @@ struct OwnedScratch : Scratch<T> {
   OwnedScratch() {
     constexpr std::int64_t left_size =
         std::max(kBlockRows * packed_row<T>(kBlockDepth<T>), kBlockDepth<T> * packed_row<T>(kBlockRows));
-    constexpr std::int64_t right_size = kBlockDepth<T> * packed_row<T>(kBlockColumns);
     constexpr std::int64_t block = kBlockRows * kBlockColumns;
     constexpr std::size_t bytes = static_cast<std::size_t>(block) * sizeof(double) +
-                                  static_cast<std::size_t>(left_size + right_size + 2 * block) * sizeof(T);
+                                  static_cast<std::size_t>(left_size + kRightSize<T> + 2 * block) * sizeof(T);
     memory = ::operator new (bytes, std::align_val_t{64});
     this->sums = static_cast<double*>(memory);
     this->result = reinterpret_cast<T*>(this->sums + block);
@@ -228,12 +271,13 @@ struct OwnedScratch : Scratch<T> {
 template <class T>
 void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& x, T* c,
                     std::int64_t ldc, bool add) {
-  const std::int64_t last = rows % kTileRows<T>, full = rows - last;
-  if (full > 0) multiply_columns<T, kTileRows<T>, tile_vectors(kTileRows<T>)>(full, columns, 0, depth, x, c, ldc, add);
-  if (last > 0) {
-    const Operands<T> below{{x.a.data + full * x.a.row, x.a.row, x.a.column}, x.b};
-    multiply_last_rows<T, kTileRows<T> - 1>(last, columns, depth, below, c + full * ldc, ldc, add);
-  }
+  multiply_tiles<T>(rows, columns, depth, Strided<T>{x}, c, ldc, add);
+}
+
+template <class T>
+void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const ListedOperands<T>& x, T* c,
+                    std::int64_t ldc, bool add) {
+  multiply_tiles<T>(rows, columns, depth, Listed<T>{x}, c, ldc, add);
 }
 
 template <class T>
@@ -305,6 +349,10 @@ template void multiply_block(std::int64_t, std::int64_t, std::int64_t, const Ope
                              bool);
 template void multiply_block(std::int64_t, std::int64_t, std::int64_t, const Operands<double>&, double*, std::int64_t,
                              bool);
+template void multiply_block(std::int64_t, std::int64_t, std::int64_t, const ListedOperands<float>&, float*,
+                             std::int64_t, bool);
+template void multiply_block(std::int64_t, std::int64_t, std::int64_t, const ListedOperands<double>&, double*,
+                             std::int64_t, bool);
 template const Scratch<float>& scratch<float>() noexcept;
 template const Scratch<double>& scratch<double>() noexcept;
 template void pack_transposed(const float*, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t);

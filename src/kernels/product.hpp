@@ -50,11 +50,25 @@ struct Operands {
   Right<T> b;
 };
 
+/// One pair of operands whose terms lie anywhere: a's element (i, k) is at `a[i * a_row + a_term[k]]`, and b's vector v
+/// of row k, which holds the columns from `v * kLanes` on, at `b[b_term[k] + b_vector[v]]`. All vectors are readable.
+template <class T>
+struct ListedOperands {
+  const T* a;
+  std::int64_t a_row;
+  const std::int64_t* a_term;
+  const T* b;
+  const std::int64_t *b_term, *b_vector;
+};
+
 /// c[i, j] = sum over k of a[i, k] b[k, j], or += with `add`; c has rows of `ldc` elements.
 /// Each element is summed in the order of k, whatever the size of the block.
 template <class T>
 void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& operands, T* c,
                     std::int64_t ldc, bool add);
+template <class T>
+void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const ListedOperands<T>& operands,
+                    T* c, std::int64_t ldc, bool add);
 
 /// c[i, j] = sum over k of a[i, k] b[j, k], or += with `add`, for operands whose rows run along k; nothing is packed.
 /// Element (i, j) of c is at `c[i * row + j * column]`. Made for very few rows. Long float32 sums are joined in double.
@@ -83,6 +97,10 @@ constexpr std::int64_t packed_row(std::int64_t columns) {
   constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(T));
   return (((columns + line - 1) / line) | 1) * line;
 }
+
+/// Elements that `Scratch::right` has room for.
+template <class T>
+inline constexpr std::int64_t kRightSize = kBlockDepth<T>* packed_row<T>(kBlockColumns);
 
 /// y[i] = x[i] for i < n; made for short runs.
 template <class T>
