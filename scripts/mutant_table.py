@@ -65,30 +65,48 @@ def average_pools():
 
 
 def convolutions():
-    kernel = "src/kernels/conv.cpp"
-    yield Mutant("padding with the wrong sign", kernel,
-                 "a.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.dilation[d], false};",
-                 "a.axis[d] = {p.in[d], p.stride[d], p.padding[d], p.dilation[d], false};", "every layer gives PyTorch's*")
-    yield Mutant("dilation of the first dimension for all", kernel,
-                 "a.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.dilation[d], false};",
-                 "a.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.dilation[2], false};", "every layer gives PyTorch's*")
-    yield Mutant("stride of the input's gradient", kernel,
-                 "a.axis[d] = {p.out[d], p.stride[d], p.padding[d], -p.dilation[d], true};",
-                 "a.axis[d] = {p.out[d], p.stride[2], p.padding[d], -p.dilation[d], true};", "every layer gives PyTorch's*")
-    yield Mutant("input of the first group for all", kernel,
-                 "pack_taps(access, x + g * group.in * in, k, n, j, columns, s.right, row);",
-                 "pack_taps(access, x, k, n, j, columns, s.right, row);", "every layer gives PyTorch's*")
+    kernel, slab, sweep = "src/kernels/conv.cpp", "src/kernels/conv_slab.hpp", "src/kernels/conv_sweep.hpp"
+    axis = "s.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.kernel[d] > 1 ? p.dilation[d] : 0};"
+    yield Mutant("padding with the wrong sign", kernel, axis, axis.replace("-p.padding", "p.padding"),
+                 "every layer gives PyTorch's*")
+    yield Mutant("dilation of the first dimension for all", kernel, axis, axis.replace("p.dilation[d]", "p.dilation[2]"),
+                 "every layer gives PyTorch's*")
+    yield Mutant("stride of the input's gradient", kernel, "(p.in[d] - r - 1) / p.stride[d] + 1 : 0;",
+                 "(p.in[d] - r - 1) / p.stride[2] + 1 : 0;", "every layer gives PyTorch's*")
+    yield Mutant("taps of one turn for all", kernel, "(p.kernel[d] - 1 - first[d]) / period(p, d) + 1;",
+                 "(p.kernel[d] - 1) / period(p, d) + 1;", "every layer gives PyTorch's*")
+    yield Mutant("positions that no tap reaches not cleared", kernel, "complete = complete && turns[d] == p.stride[d];", "",
+                 "every layer gives PyTorch's*")
+    yield Mutant("period of the stride alone", kernel, "return p.stride[d] / std::gcd(p.stride[d], p.dilation[d]);",
+                 "return p.stride[d];", "convolutions agree*")
+    yield Mutant("input of the first group for all, packed", kernel,
+                 "pack_taps(s, x + g * s.channels * s.signal_size(), k, n, j, columns, own.right, row);",
+                 "pack_taps(s, x, k, n, j, columns, own.right, row);", "every layer gives PyTorch's*")
+    yield Mutant("input of the first group for all, in slabs", kernel,
+                 "const T* signal = x + area.sample * s.signal_sample() + g * s.channels * s.signal_size();",
+                 "const T* signal = x + area.sample * s.signal_sample();", "convolutions agree*")
+    yield Mutant("slab of the first channels for all terms", kernel, "fill_slab(s, slab, area, signal, k / taps,",
+                 "fill_slab(s, slab, area, signal, 0,", "convolutions agree*")
+    yield Mutant("slab counted from the first output", slab, "region.h + slab.low[1], region.w + slab.low[2]};",
+                 "region.h + slab.low[1], slab.low[2]};", "convolutions agree*")
+    yield Mutant("remainder by the stride dropped", slab, "phase = phase * axis.stride + (u - e * axis.stride);",
+                 "phase = phase * axis.stride;", "convolutions agree*")
+    yield Mutant("slab one element short at the end", slab,
+                 "std::clamp(floor_div(width->length - 1 - rw, width->stride) + 1 - base[2]",
+                 "std::clamp(floor_div(width->length - 1 - rw, width->stride) - base[2]", "convolutions agree*")
+    yield Mutant("line of the signal not checked", sweep, "return q >= 0 && q < length ? q : -1;",
+                 "return q < length ? q : -1;", "convolutions agree*")
     yield Mutant("gradient of the weight overwritten", kernel,
                  "to[r] = (add ? to[r] : T(0)) + s.result[r * kBlockColumns + c];",
                  "to[r] = s.result[r * kBlockColumns + c];")
-    yield Mutant("gradient of the input overwritten", kernel, "scatter_add(s.result, rows, j, columns, in, to, p.in_channels * in);",
-                 "scatter<T>(s.result, rows, j, columns, in, nullptr, to, p.in_channels * in);")
+    yield Mutant("gradient of the input overwritten", kernel, "if (stride == 1 && !add) {", "if (stride == 1) {",
+                 "the gradients of a convolution add*")
     yield Mutant("gradient of the bias of the first sample", kernel, "for (std::int64_t n = 0; n < p.batch; ++n) {\n        const T* from = dy",
                  "for (std::int64_t n = 0; n < 1; ++n) {\n        const T* from = dy", "every layer gives PyTorch's*")
     yield Mutant("weights' gradient of an empty batch not cleared", kernel,
                  "if (!add) fill(p.out_channels * terms, T(0), dw);", "")
-    yield Mutant("bias added to the wrong channel", kernel, "b != nullptr ? b + o : nullptr, to",
-                 "b != nullptr ? b : nullptr, to", "every layer gives PyTorch's*")
+    yield Mutant("bias added to the wrong channel", kernel, "b != nullptr ? b + channel : nullptr,",
+                 "b != nullptr ? b : nullptr,", "every layer gives PyTorch's*")
     yield Mutant("lines merged although the kernel moves", kernel, "const bool copies = p.kernel[2] == 1 && p.padding[2] == 0",
                  "const bool copies = p.kernel[2] == 1")
 

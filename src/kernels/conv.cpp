@@ -1,14 +1,13 @@
 #include "kernels/conv.hpp"
 
 #include <limits>
+#include <numeric>
 
+#include "kernels/conv_slab.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/product.hpp"
 
-// All three products run on the blocks of `product.hpp`. Their columns (forward, input gradient) or terms (weight
-// gradient) are the positions of all samples, one sample after the other, so short signals fill whole vectors too.
-// The shifted copies of the signal that a block needs are made block by block and stay in the cache: line by line,
-// where a line is what lies along the last dimension.
+// All products run on the blocks of `product.hpp`, which find what they need of the signal in a copy made block by
+// block that stays in the cache. Nothing of the size of the input times the kernel is ever written.
 
 namespace taper::kernels {
 
@@ -16,6 +15,8 @@ namespace {
 
 std::int64_t inputs(const ConvParams& p) { return p.in[0] * p.in[1] * p.in[2]; }
 std::int64_t outputs(const ConvParams& p) { return p.out[0] * p.out[1] * p.out[2]; }
+std::int64_t taps_of(const ConvParams& p) { return p.kernel[0] * p.kernel[1] * p.kernel[2]; }
+
 /// Whether dimension `d` is not there.
 bool unit(const ConvParams& p, int d) { return p.in[d] == 1 && p.out[d] == 1 && p.kernel[d] == 1 && p.padding[d] == 0; }
 
@@ -35,202 +36,60 @@ ConvParams merged(ConvParams p) {
   return p;
 }
 
-std::int64_t taps_of(const ConvParams& p) { return p.kernel[0] * p.kernel[1] * p.kernel[2]; }
-
-/// Where a position of all samples lies.
-struct Place {
-  std::int64_t sample, d, h, w;
-};
-
-/// The place of position `j` when every sample has `extent` of them.
-inline Place locate(std::int64_t j, const std::int64_t (&extent)[3]) {
-  const std::int64_t line = j / extent[2];
-  if (extent[0] == 1 && extent[1] == 1) return {line, 0, 0, j % extent[2]};
-  const std::int64_t slice = line / extent[1];
-  return {slice / extent[0], slice % extent[0], line % extent[1], j % extent[2]};
-}
-
-/// Goes on to the next position when every sample has `extent` of them.
-inline void step(Place& at, const std::int64_t (&extent)[3]) {
-  if (++at.w < extent[2]) return;
-  at.w = 0;
-  if (++at.h < extent[1]) return;
-  at.h = 0;
-  if (++at.d < extent[0]) return;
-  at.d = 0;
-  ++at.sample;
-}
-
-/// The positions [first, last) of one line of one sample; the block counts them from `at` on.
-struct Run {
-  std::int64_t sample, d, h, first, last, at;
-};
-
-/// Calls `body(run)` for the runs that make up `n` positions from `start` on.
-template <class Body>
-inline void for_runs(Place start, std::int64_t n, const std::int64_t (&extent)[3], const Body& body) {
-  for (std::int64_t at = 0; at < n;) {
-    const std::int64_t count = std::min(extent[2] - start.w, n - at);
-    body(Run{start.sample, start.d, start.h, start.w, start.w + count, at});
-    at += count;
-    start.w = extent[2] - 1;
-    step(start, extent);
-  }
-}
-
-/// The same for samples of `length` positions in one line.
-template <class Body>
-inline void for_plane_runs(std::int64_t j, std::int64_t n, std::int64_t length, const Body& body) {
-  const std::int64_t extent[3] = {1, 1, length};
-  for_runs(locate(j, extent), n, extent, body);
-}
-
-/// n / d for n >= 0, rounded up.
-inline std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return n / d + (n % d != 0); }
-
-/// What one tap contributes to one run: y[at, at + size) is zero but for y[at + skip + i * to_step] = x[from + i *
-/// from_step], i < count.
-struct Piece {
-  std::int64_t at, size, skip, count, from;
-};
-
-/// How positions find their element of a signal of `length` elements along one dimension: by `i * stride + shift`, or
-/// `backward`, by the i' for which i' * stride = i + shift. Tap t has the shift `shift + t * shift_step`.
-struct Axis {
-  std::int64_t length, stride, shift, shift_step;
-  bool backward;
-
-  /// The element that tap `tap` finds at position `i`; -1 if there is none.
-  std::int64_t element(std::int64_t i, std::int64_t tap) const {
-    std::int64_t q = (backward ? i : i * stride) + shift + tap * shift_step;
-    if (q < 0) return -1;
-    if (backward && stride > 1) {
-      if (q % stride != 0) return -1;
-      q /= stride;
-    }
-    return q < length ? q : -1;
-  }
-
-  /// What tap `tap` finds along a run.
-  Piece piece(const Run& run, std::int64_t tap) const {
-    const std::int64_t offset = shift + tap * shift_step, size = run.last - run.first;
-    if (backward && stride > 1) {
-      const std::int64_t low = run.first + offset, high = run.last + offset;
-      const std::int64_t first = low > 0 ? ceil_div(low, stride) : 0;
-      const std::int64_t last = high > 0 ? std::min(length, ceil_div(high, stride)) : 0;
-      if (first >= last) return {run.at, size, 0, 0, 0};
-      return {run.at, size, first * stride - low, last - first, first};
-    }
-    std::int64_t first = offset >= 0 ? 0 : -offset, last = length - offset;
-    if (stride > 1) {
-      first = ceil_div(first, stride);
-      last = last > 0 ? ceil_div(last, stride) : 0;
-    }
-    first = std::max(first, run.first);
-    last = std::min(last, run.last);
-    if (first >= last) return {run.at, size, 0, 0, 0};
-    return {run.at, size, first - run.first, last - first, first * stride + offset};
-  }
-};
-
-/// How the positions of a product find the elements of its signal.
-struct Access {
-  std::int64_t positions[3];  ///< of one sample
-  std::int64_t kernel[3];
-  Axis axis[3];
-  std::int64_t channel_stride, sample_stride;  ///< of the signal
-  bool lines_only;                             ///< one line to a sample
-
-  std::int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
-
-  Piece piece(const Run& run, const Place& tap) const {
-    if (lines_only) {
-      Piece piece = axis[2].piece(run, tap.w);
-      piece.from += run.sample * sample_stride;
-      return piece;
-    }
-    const std::int64_t d = axis[0].element(run.d, tap.d), h = axis[1].element(run.h, tap.h);
-    if (d < 0 || h < 0) return {run.at, run.last - run.first, 0, 0, 0};
-    Piece piece = axis[2].piece(run, tap.w);
-    piece.from += run.sample * sample_stride + (d * axis[1].length + h) * axis[2].length;
-    return piece;
-  }
-};
-
-/// The access to x from the positions of y.
-Access to_input(const ConvParams& p) {
-  Access a{};
-  for (int d = 0; d < 3; ++d) {
-    a.positions[d] = p.out[d];
-    a.kernel[d] = p.kernel[d];
-    a.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.dilation[d], false};
-  }
-  a.channel_stride = inputs(p);
-  a.sample_stride = p.in_channels * a.channel_stride;
-  a.lines_only = unit(p, 0) && unit(p, 1);
-  return a;
-}
-
-/// The access to dy from the positions of x.
-Access to_output(const ConvParams& p) {
-  Access a{};
-  for (int d = 0; d < 3; ++d) {
-    a.positions[d] = p.in[d];
-    a.kernel[d] = p.kernel[d];
-    a.axis[d] = {p.out[d], p.stride[d], p.padding[d], -p.dilation[d], true};
-  }
-  a.channel_stride = outputs(p);
-  a.sample_stride = p.out_channels * a.channel_stride;
-  a.lines_only = unit(p, 0) && unit(p, 1);
-  return a;
-}
-
-/// Packs the rows (channel, tap) = [k, k + n) of a block: row r holds what the tap finds at the positions
-/// [j, j + columns) of all samples. `x` is the first channel of the group in sample 0.
-template <class T>
-void pack_taps(const Access& access, const T* x, std::int64_t k, std::int64_t n, std::int64_t j, std::int64_t columns,
-               T* packed, std::int64_t row) {
-  const Axis& last = access.axis[2];
-  const bool copies = last.stride == 1;
-  const std::int64_t from_step = last.backward ? 1 : last.stride, to_step = last.backward ? last.stride : 1;
-  const std::int64_t taps = access.taps();
-  const Place start = locate(j, access.positions);
-  Place tap = locate(k % taps, access.kernel);
-  Piece pieces[std::max(kBlockColumns, kBlockDepth<T>)];
-  // The pieces of a tap are the same for all channels.
-  for (std::int64_t r = 0; r < std::min(taps, n); ++r) {
-    std::int64_t count = 0;
-    for_runs(start, columns, access.positions, [&](const Run& run) { pieces[count++] = access.piece(run, tap); });
-    for (std::int64_t q = r; q < n; q += taps) {
-      const T* from = x + (k + q) / taps * access.channel_stride;
-      T* to = packed + q * row;
-      for (std::int64_t i = 0; i < count; ++i) {
-        const Piece& piece = pieces[i];
-        T* y = to + piece.at;
-        if (copies) {
-          zero_run(piece.skip, y);
-          copy_run(from + piece.from, piece.count, y + piece.skip);
-          zero_run(piece.size - piece.skip - piece.count, y + piece.skip + piece.count);
-        } else {
-          zero_run(piece.size, y);
-          for (std::int64_t l = 0; l < piece.count; ++l) y[piece.skip + l * to_step] = from[piece.from + l * from_step];
-        }
-      }
-    }
-    step(tap, access.kernel);
-  }
-}
-
 struct Group {
   std::int64_t in, out;  ///< channels of one group
   explicit Group(const ConvParams& p) : in(p.in_channels / p.groups), out(p.out_channels / p.groups) {}
 };
 
+/// y from x: position i, tap t reads i * stride + t * dilation - padding.
+Sweep forward_sweep(const ConvParams& p) {
+  const Group group(p);
+  Sweep s{};
+  s.batch = p.batch, s.groups = p.groups, s.rows = group.out, s.channels = group.in;
+  s.w_channel = taps_of(p), s.w_row = group.in * s.w_channel, s.w_group = group.out * s.w_row;
+  for (int d = 0; d < 3; ++d) {
+    s.positions[d] = s.result[d] = p.out[d];
+    s.taps[d] = s.kernel[d] = p.kernel[d];
+    s.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.kernel[d] > 1 ? p.dilation[d] : 0};
+  }
+  s.lines_only = unit(p, 0) && unit(p, 1);
+  s.weights_in_order = true;
+  return s;
+}
+
+/// How often the taps of a dimension take turns: those that reach the same positions of the input are so far apart.
+std::int64_t period(const ConvParams& p, int d) { return p.stride[d] / std::gcd(p.stride[d], p.dilation[d]); }
+
+/// dx from dy, for the positions q of the input that tap `first[d]` of each dimension d reaches: those with the
+/// remainder r of q by the stride. Tap t reads (q + padding - t * dilation) / stride. No positions if there are none.
+Sweep input_sweep(const ConvParams& p, const std::int64_t (&first)[3]) {
+  const Group group(p);
+  Sweep s{};
+  s.batch = p.batch, s.groups = p.groups, s.rows = group.in, s.channels = group.out;
+  s.w_row = taps_of(p), s.w_channel = group.in * s.w_row, s.w_group = group.out * s.w_channel;
+  for (int d = 0; d < 3; ++d) {
+    const std::int64_t reach = first[d] * p.dilation[d] - p.padding[d],
+                       r = reach - floor_div(reach, p.stride[d]) * p.stride[d];
+    s.positions[d] = p.in[d] > r ? (p.in[d] - r - 1) / p.stride[d] + 1 : 0;
+    s.taps[d] = (p.kernel[d] - 1 - first[d]) / period(p, d) + 1;
+    s.kernel[d] = p.kernel[d], s.result[d] = p.in[d];
+    s.axis[d] = {p.out[d],
+                 1,
+                 (r - reach) / p.stride[d],
+                 s.taps[d] > 1 ? -(period(p, d) * p.dilation[d] / p.stride[d]) : 0,
+                 first[d],
+                 period(p, d),
+                 r,
+                 p.stride[d]};
+  }
+  s.lines_only = unit(p, 0) && unit(p, 1);
+  return s;
+}
+
 /// Calls `body(group, i, rows, j, columns)` for each block of the products of all groups, in parallel.
 template <class Body>
-void for_blocks(const ConvParams& p, std::int64_t rows, std::int64_t columns, std::int64_t depth, const Body& body) {
-  const Grid grid = cut(rows, columns, depth, p.groups);
-  parallel_for(p.groups * grid.units(), grid.work, [&](std::int64_t first, std::int64_t last) {
+void for_blocks(const Grid& grid, std::int64_t groups, std::int64_t rows, std::int64_t columns, const Body& body) {
+  parallel_for(groups * grid.units(), grid.work, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) {
       const std::int64_t block = unit % grid.units();
       const std::int64_t i = block / grid.column_units * grid.row_step,
@@ -255,28 +114,183 @@ inline void add_bias_run(const T* x, std::int64_t n, T b, T* y) {
   part(n - step);
 }
 
-/// y[sample, channel, l] = b[channel] + result[channel, (sample, l)] for a block of results; `b` may be null.
+/// Where the results of one block of rows go: `y` is its first channel in sample 0; `b` may be null.
 template <class T>
-void scatter(const T* result, std::int64_t channels, std::int64_t j, std::int64_t n, std::int64_t positions, const T* b,
-             T* y, std::int64_t sample_stride) {
-  for_plane_runs(j, n, positions, [&](const Run& run) {
-    for (std::int64_t c = 0; c < channels; ++c)
-      add_bias_run(result + c * kBlockColumns + run.at, run.last - run.first, b != nullptr ? b[c] : T(0),
-                   y + run.sample * sample_stride + c * positions + run.first);
-  });
+struct Target {
+  const Sweep& s;
+  std::int64_t rows, row;  ///< how many, and their distance in the block
+  const T* b;
+  T* y;
+  bool add;
+
+  /// Stores a run of columns of all rows; `from` is the first of them, `to` where it goes in a channel.
+  void store(const T* from, std::int64_t n, std::int64_t sample, std::int64_t to, std::int64_t stride) const {
+    const std::int64_t channel = s.result_size();
+    T* first = y + sample * s.result_sample() + to;
+    if (stride == 1 && !add) {
+      for (std::int64_t r = 0; r < rows; ++r)
+        add_bias_run(from + r * row, n, b != nullptr ? b[r] : T(0), first + r * channel);
+      return;
+    }
+    // y[l * stride] = x[l] + b, or +=
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const T* result = from + r * row;
+      T* line = first + r * channel;
+      const T bias = b != nullptr ? b[r] : T(0);
+      if (stride == 1)
+        for (std::int64_t l = 0; l < n; ++l) line[l] += result[l] + bias;
+      else
+        for (std::int64_t l = 0; l < n; ++l) line[l * stride] = (add ? line[l * stride] : T(0)) + (result[l] + bias);
+    }
+  }
+  /// Stores the positions [first, last) of a line.
+  void store_line(const T* from, const Run& run) const {
+    const auto at = [&](int d, std::int64_t i) { return s.axis[d].to_first + i * s.axis[d].to_step; };
+    const std::int64_t line = at(0, run.d) * s.result[1] + at(1, run.h);
+    store(from, run.last - run.first, run.sample, line * s.result[2] + at(2, run.first), s.axis[2].to_step);
+  }
+  /// Stores the columns [j, j + n) of all samples.
+  void store_columns(const T* from, std::int64_t j, std::int64_t n) const {
+    if (s.contiguous())
+      for_plane_runs(j, n, s.position_count(),
+                     [&](const Run& run) { store(from + run.at, run.last - run.first, run.sample, run.first, 1); });
+    else
+      for_runs(locate(j, s.positions), n, s.positions, [&](const Run& run) { store_line(from + run.at, run); });
+  }
+};
+
+/// The lists that the operands of one block point to.
+template <class T>
+class Terms {
+ public:
+  std::int64_t a[kBlockDepth<T>], b[kBlockDepth<T>], vector[kSlabColumns / kLanes<T>];
+
+  /// `slab` is null for packed operands.
+  Terms(const Sweep& s, const Slab* slab) : s_(s), slab_(slab), taps_(s.tap_count()) {
+    Place p{};
+    for (std::int64_t t = 0; t < std::min(taps_, kBlockDepth<T>); ++t, step(p, s.taps)) {
+      tap_a_[t] = s.weight(p);
+      if (slab) tap_b_[t] = slab->element(s, p);
+    }
+  }
+
+  /// Lists where the weights of the terms [k, k + n) lie.
+  void list_a(std::int64_t k, std::int64_t n) {
+    for_terms(k, n, a, 0, s_.w_channel, tap_a_, [&](const Place& p) { return s_.weight(p); });
+  }
+  /// Lists where the terms [k, k + n) find their elements in the slab of the channels from `k / taps` on.
+  void list_b(std::int64_t k, std::int64_t n) {
+    for_terms(k, n, b, k / taps_, slab_->volume, tap_b_, [&](const Place& p) { return slab_->element(s_, p); });
+  }
+
+ private:
+  /// list[q] = (channel - first) * stride + what the tap adds, which `of_tap` tells where the table is too short.
+  template <class OfTap>
+  void for_terms(std::int64_t k, std::int64_t n, std::int64_t* list, std::int64_t first, std::int64_t stride,
+                 const std::int64_t* table, const OfTap& of_tap) {
+    std::int64_t c = k / taps_, t = k % taps_;
+    for (std::int64_t q = 0; q < n; ++c, t = 0) {
+      const std::int64_t end = std::min(n, q + taps_ - t), base = (c - first) * stride;
+      if (taps_ <= kBlockDepth<T>) {
+        for (; q < end; ++q, ++t) list[q] = base + table[t];
+      } else {
+        for (Place p = locate(t, s_.taps); q < end; ++q, step(p, s_.taps)) list[q] = base + of_tap(p);
+      }
+    }
+  }
+
+  const Sweep& s_;
+  const Slab* slab_;
+  std::int64_t taps_, tap_a_[kBlockDepth<T>], tap_b_[kBlockDepth<T>];
+};
+
+/// Where the results of one block of rows go: those of group `g` from row `i` on.
+template <class T>
+Target<T> target(const Sweep& s, std::int64_t g, std::int64_t i, std::int64_t rows, std::int64_t row, const T* b, T* y,
+                 bool add) {
+  const std::int64_t channel = g * s.rows + i;
+  return {s, rows, row, b != nullptr ? b + channel : nullptr, y + channel * s.result_size(), add};
 }
 
-/// y[sample, channel, l] += result[channel, (sample, l)] for a block of results.
+/// Packs what each block needs, one row for each channel and tap.
 template <class T>
-void scatter_add(const T* result, std::int64_t channels, std::int64_t j, std::int64_t n, std::int64_t positions, T* y,
-                 std::int64_t sample_stride) {
-  for_plane_runs(j, n, positions, [&](const Run& run) {
-    for (std::int64_t c = 0; c < channels; ++c) {
-      const T* from = result + c * kBlockColumns + run.at;
-      T* to = y + run.sample * sample_stride + c * positions + run.first;
-      for (std::int64_t l = 0; l < run.last - run.first; ++l) to[l] += from[l];
-    }
-  });
+void run_packed(const Sweep& s, const Grid& grid, const T* x, const T* w, const T* b, T* y, bool add) {
+  const std::int64_t depth = s.channels * s.tap_count();
+  for_blocks(grid, s.groups, s.rows, s.batch * s.position_count(),
+             [&](auto g, auto i, auto rows, auto j, auto columns) {
+               const Scratch<T>& own = scratch<T>();
+               const std::int64_t row = packed_row<T>(columns);
+               const T* weight = w + g * s.w_group + i * s.w_row;
+               const auto pack = [&](std::int64_t k, std::int64_t n) {
+                 pack_taps(s, x + g * s.channels * s.signal_size(), k, n, j, columns, own.right, row);
+                 fill_last_vector(columns, n, own.right, row);
+               };
+               if (s.weights_in_order) {
+                 const auto operands = [&](std::int64_t k, std::int64_t n) {
+                   pack(k, n);
+                   return Operands<T>{{weight + k, s.w_row, 1}, {own.right, row}};
+                 };
+                 sum_block<T>(rows, columns, depth, operands, own.result, kBlockColumns, false);
+               } else {
+                 Terms<T> terms(s, nullptr);
+                 for (std::int64_t v = 0; v * kLanes<T> < columns; ++v) terms.vector[v] = v * kLanes<T>;
+                 const auto operands = [&](std::int64_t k, std::int64_t n) {
+                   pack(k, n);
+                   terms.list_a(k, n);
+                   for (std::int64_t q = 0; q < n; ++q) terms.b[q] = q * row;
+                   return ListedOperands<T>{weight, s.w_row, terms.a, own.right, terms.b, terms.vector};
+                 };
+                 sum_block<T>(rows, columns, depth, operands, own.result, kBlockColumns, false);
+               }
+               target(s, g, i, rows, kBlockColumns, b, y, add).store_columns(own.result, j, columns);
+             });
+}
+
+/// Gives each block a slab.
+template <class T>
+void run_slabs(const Sweep& s, const Slab& slab, std::int64_t row_step, const T* x, const T* w, const T* b, T* y,
+               bool add) {
+  const std::int64_t taps = s.tap_count(), depth = s.channels * taps;
+  const std::int64_t bands = ceil_div(s.rows, row_step), regions = region_count(s, slab);
+  const auto unit = [&](std::int64_t index, Terms<T>& terms) {
+    const Scratch<T>& own = scratch<T>();
+    const std::int64_t g = index / (bands * regions), i = index / regions % bands * row_step;
+    const std::int64_t rows = std::min(row_step, s.rows - i);
+    const Region area = region(s, slab, index % regions);
+    const T* weight = w + g * s.w_group + i * s.w_row;
+    const T* signal = x + area.sample * s.signal_sample() + g * s.channels * s.signal_size();
+    const auto operands = [&](std::int64_t k, std::int64_t n) {
+      fill_slab(s, slab, area, signal, k / taps, (k + n - 1) / taps - k / taps + 1, own.right);
+      terms.list_a(k, n);
+      terms.list_b(k, n);
+      return ListedOperands<T>{weight, s.w_row, terms.a, own.right, terms.b, terms.vector};
+    };
+    sum_block<T>(rows, (area.lines - 1) * slab.result_line + area.width, depth, operands, own.result, slab.row, false,
+                 slab.row);
+    const Target<T> to = target(s, g, i, rows, slab.row, b, y, add);
+    for (std::int64_t line = 0; line < area.lines; ++line)
+      to.store_line(own.result + line * slab.result_line,
+                    {area.sample, area.d, area.h + line, area.w, area.w + area.width, 0});
+  };
+  parallel_for(s.groups * bands * regions, parallel_work(row_step * slab.columns(), depth),
+               [&](std::int64_t first, std::int64_t last) {
+                 Terms<T> terms(s, &slab);
+                 slab.list_vectors(kLanes<T>, terms.vector);
+                 for (std::int64_t index = first; index < last; ++index) unit(index, terms);
+               });
+}
+
+/// y = the sum of a sweep plus `b`, which may be null, or += with `add`.
+template <class T>
+void run(const Sweep& s, const T* x, const T* w, const T* b, T* y, bool add) {
+  const std::int64_t columns = s.batch * s.position_count();
+  if (s.rows <= 0 || columns <= 0) return;
+  const Grid grid = cut(s.rows, columns, s.channels * s.tap_count(), s.groups);
+  const Slab slab = plan_slab<T>(s, grid.row_step);
+  if (slab.use)
+    run_slabs(s, slab, grid.row_step, x, w, b, y, add);
+  else
+    run_packed(s, grid, x, w, b, y, add);
 }
 
 template <class T>
@@ -289,66 +303,32 @@ void fill(std::int64_t n, T value, T* y) {
 template <class T>
 void conv_forward(const ConvParams& params, const T* x, const T* w, const T* b, T* y, bool add) {
   const ConvParams p = merged(params);
-  const std::int64_t in = inputs(p), out = outputs(p);
+  const std::int64_t out = outputs(p);
   if (p.batch <= 0 || p.out_channels <= 0 || out <= 0) return;
-  const Group group(p);
-  const std::int64_t depth = group.in * taps_of(p);
-  const Access access = to_input(p);
-  // y[o, (n, i)] = b[o] + sum over (c, t) of w[o, (c, t)] x[n, c, i s + t d - pad]
-  for_blocks(p, group.out, p.batch * out, depth, [&](auto g, auto i, auto rows, auto j, auto columns) {
-    const Scratch<T>& s = scratch<T>();
-    const std::int64_t o = g * group.out + i, row = packed_row<T>(columns);
-    const auto operands = [&](std::int64_t k, std::int64_t n) {
-      pack_taps(access, x + g * group.in * in, k, n, j, columns, s.right, row);
-      fill_last_vector(columns, n, s.right, row);
-      return Operands<T>{{w + o * depth + k, depth, 1}, {s.right, row}};
-    };
-    if (depth > 0)
-      sum_block<T>(rows, columns, depth, operands, s.result, kBlockColumns, false);
-    else
-      fill(rows * kBlockColumns, T(0), s.result);
-    T* to = y + o * out;
-    if (add)
-      scatter_add(s.result, rows, j, columns, out, to, p.out_channels * out);
-    else
-      scatter<T>(s.result, rows, j, columns, out, b != nullptr ? b + o : nullptr, to, p.out_channels * out);
-  });
+  // y[n, o, i] = b[o] + sum over (c, t) of w[o, c, t] x[n, c, i s + t d - pad]
+  if (p.in_channels > 0 && taps_of(p) > 0) return run(forward_sweep(p), x, w, b, y, add);
+  for (std::int64_t i = 0; i < p.batch * p.out_channels && !add; ++i)
+    fill(out, b != nullptr ? b[i % p.out_channels] : T(0), y + i * out);
 }
 
 template <class T>
 void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* dx, bool add) {
   const ConvParams p = merged(params);
-  const std::int64_t in = inputs(p), out = outputs(p), taps = taps_of(p);
-  if (p.batch <= 0 || p.in_channels <= 0 || in <= 0) return;
-  const Group group(p);
-  const std::int64_t depth = group.out * taps, w_row = group.in * taps;
-  if (depth <= 0 || out <= 0) {
-    if (!add) fill(p.batch * p.in_channels * in, T(0), dx);
-    return;
+  if (p.batch <= 0 || p.in_channels <= 0 || inputs(p) <= 0) return;
+  const bool nothing = p.out_channels <= 0 || outputs(p) <= 0 || taps_of(p) <= 0;
+  std::int64_t turns[3];
+  bool complete = !nothing;
+  for (int d = 0; d < 3; ++d) {
+    turns[d] = std::min(p.kernel[d], period(p, d));
+    complete = complete && turns[d] == p.stride[d];
   }
-  const Access access = to_output(p);
-  // dx[c, (n, q)] = sum over (o, t) of w[o, c, t] dy[n, o, i], i s = q + pad - t d
-  for_blocks(p, group.in, p.batch * in, depth, [&](auto g, auto i, auto rows, auto j, auto columns) {
-    const Scratch<T>& s = scratch<T>();
-    const std::int64_t row = packed_row<T>(columns), left_row = packed_row<T>(rows);
-    const auto operands = [&](std::int64_t k, std::int64_t n) {
-      pack_taps(access, dy + g * group.out * out, k, n, j, columns, s.right, row);
-      std::int64_t o = k / taps, t = k % taps;
-      for (std::int64_t q = 0; q < n; ++q) {
-        const T* from = w + (g * group.out + o) * w_row + i * taps + t;
-        for (std::int64_t c = 0; c < rows; ++c) s.left[q * left_row + c] = from[c * taps];
-        if (++t == taps) t = 0, ++o;
-      }
-      fill_last_vector(columns, n, s.right, row);
-      return Operands<T>{{s.left, 1, left_row}, {s.right, row}};
-    };
-    sum_block<T>(rows, columns, depth, operands, s.result, kBlockColumns, false);
-    T* to = dx + (g * group.in + i) * in;
-    if (add)
-      scatter_add(s.result, rows, j, columns, in, to, p.in_channels * in);
-    else
-      scatter<T>(s.result, rows, j, columns, in, nullptr, to, p.in_channels * in);
-  });
+  if (!complete && !add) fill(p.batch * p.in_channels * inputs(p), T(0), dx);
+  if (nothing) return;
+  // dx[n, c, q] = sum over (o, t) of w[o, c, t] dy[n, o, i], i s = q + pad - t d
+  for (std::int64_t d = 0; d < turns[0]; ++d)
+    for (std::int64_t h = 0; h < turns[1]; ++h)
+      for (std::int64_t l = 0; l < turns[2]; ++l)
+        run(input_sweep(p, {d, h, l}), dy, w, static_cast<const T*>(nullptr), dx, add);
 }
 
 template <class T>
@@ -362,27 +342,28 @@ void conv_backward_weight(const ConvParams& params, const T* dy, const T* x, T* 
     if (!add) fill(p.out_channels * terms, T(0), dw);
     return;
   }
-  const Access access = to_input(p);
+  const Sweep sweep = forward_sweep(p);
   // dw[o, (c, t)] = sum over (n, i) of x[n, c, i s + t d - pad] dy[n, o, i], transposed: o runs along the vectors
-  for_blocks(p, terms, group.out, depth, [&](auto g, auto i, auto rows, auto j, auto columns) {
-    const Scratch<T>& s = scratch<T>();
-    const std::int64_t o = g * group.out + j, row = packed_row<T>(columns);
-    const auto operands = [&](std::int64_t k, std::int64_t n) {
-      const std::int64_t left_row = packed_row<T>(n);
-      pack_taps(access, x + g * group.in * in, i, rows, k, n, s.left, left_row);
-      for_plane_runs(k, n, out, [&](const Run& run) {
-        const T* from = dy + (run.sample * p.out_channels + o) * out + run.first;
-        pack_transposed(from, out, columns, run.last - run.first, s.right + run.at * row, row);
-      });
-      fill_last_vector(columns, n, s.right, row);
-      return Operands<T>{{s.left, left_row, 1}, {s.right, row}};
-    };
-    sum_block<T>(rows, columns, depth, operands, s.result, kBlockColumns, false);
-    for (std::int64_t c = 0; c < columns; ++c) {
-      T* to = dw + (o + c) * terms + i;
-      for (std::int64_t r = 0; r < rows; ++r) to[r] = (add ? to[r] : T(0)) + s.result[r * kBlockColumns + c];
-    }
-  });
+  for_blocks(cut(terms, group.out, depth, p.groups), p.groups, terms, group.out,
+             [&](auto g, auto i, auto rows, auto j, auto columns) {
+               const Scratch<T>& s = scratch<T>();
+               const std::int64_t o = g * group.out + j, row = packed_row<T>(columns);
+               const auto operands = [&](std::int64_t k, std::int64_t n) {
+                 const std::int64_t left_row = packed_row<T>(n);
+                 pack_taps(sweep, x + g * group.in * in, i, rows, k, n, s.left, left_row);
+                 for_plane_runs(k, n, out, [&](const Run& run) {
+                   const T* from = dy + (run.sample * p.out_channels + o) * out + run.first;
+                   pack_transposed(from, out, columns, run.last - run.first, s.right + run.at * row, row);
+                 });
+                 fill_last_vector(columns, n, s.right, row);
+                 return Operands<T>{{s.left, left_row, 1}, {s.right, row}};
+               };
+               sum_block<T>(rows, columns, depth, operands, s.result, kBlockColumns, false);
+               for (std::int64_t c = 0; c < columns; ++c) {
+                 T* to = dw + (o + c) * terms + i;
+                 for (std::int64_t r = 0; r < rows; ++r) to[r] = (add ? to[r] : T(0)) + s.result[r * kBlockColumns + c];
+               }
+             });
 }
 
 template <class T>

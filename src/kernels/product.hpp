@@ -83,9 +83,9 @@ template <class T>
 struct Scratch {
   T* left;       ///< packed left operand
   T* right;      ///< packed right operand
-  T* result;     ///< a block of results, rows of `kBlockColumns`
-  T* part;       ///< a block of partial sums, rows of `kBlockColumns`
-  double* sums;  ///< a block of long sums, rows of `kBlockColumns`
+  T* result;     ///< a block of results, `kBlockRows` rows of `kBlockColumns` or as many elements in other rows
+  T* part;       ///< a block of partial sums, likewise
+  double* sums;  ///< a block of long sums, likewise
 };
 template <class T>
 const Scratch<T>& scratch() noexcept;
@@ -164,10 +164,11 @@ struct Grid {
 Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t batch);
 
 /// c = the block's product, or c += with `add`: takes the terms in steps of `kBlockDepth`, and joins long
-/// float32 sums in double. `operands(first, depth)` gives the operands for these terms.
+/// float32 sums in double. `operands(first, depth)` gives the operands for these terms. `row` is the distance of the rows
+/// of a block in the working memory; rows * row elements fit it.
 template <class T, class MakeOperands>
 void sum_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const MakeOperands& operands, T* c,
-               std::int64_t ldc, bool add) {
+               std::int64_t ldc, bool add, std::int64_t row = kBlockColumns) {
   if (sizeof(T) == sizeof(double) || depth <= kLongSum) {
     for (std::int64_t k = 0; k < depth; k += kBlockDepth<T>) {
       const std::int64_t n = std::min(kBlockDepth<T>, depth - k);
@@ -178,20 +179,20 @@ void sum_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, cons
   const Scratch<T>& s = scratch<T>();
   for (std::int64_t k = 0; k < depth; k += kBlockDepth<T>) {
     const std::int64_t n = std::min(kBlockDepth<T>, depth - k);
-    multiply_block<T>(rows, columns, n, operands(k, n), s.part, kBlockColumns, k % kLongSum != 0);
+    multiply_block<T>(rows, columns, n, operands(k, n), s.part, row, k % kLongSum != 0);
     if (k + n < depth && (k + n) % kLongSum != 0) continue;
     const bool first = k < kLongSum;
     // sums[i, j] = (first ? 0 : sums[i, j]) + part[i, j]
     for (std::int64_t i = 0; i < rows; ++i) {
-      double* sums = s.sums + i * kBlockColumns;
-      const T* part = s.part + i * kBlockColumns;
+      double* sums = s.sums + i * row;
+      const T* part = s.part + i * row;
       for (std::int64_t j = 0; j < columns; ++j) sums[j] = (first ? 0 : sums[j]) + static_cast<double>(part[j]);
     }
   }
   // c[i, j] = (add ? c[i, j] : 0) + sums[i, j]
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < columns; ++j) {
-      const double sum = s.sums[i * kBlockColumns + j];
+      const double sum = s.sums[i * row + j];
       c[i * ldc + j] = static_cast<T>(add ? static_cast<double>(c[i * ldc + j]) + sum : sum);
     }
 }

@@ -1,0 +1,179 @@
+#pragma once
+
+#include "kernels/conv_sweep.hpp"
+
+namespace taper::kernels {
+
+/// Quotient rounded down, for d > 0.
+inline std::int64_t floor_div(std::int64_t n, std::int64_t d) { return n / d - (n % d < 0); }
+
+/// What some whole lines of positions, or a part of one, need of the signal, copied once: all taps of a channel find
+/// their elements in the copy, each at a distance of its own, so nothing is copied once for each tap.
+///
+/// A channel's slab holds one grid for each remainder of the elements' coordinates by the strides, so that positions
+/// next to each other find elements next to each other.
+struct Slab {
+  bool use = false;           ///< whether it is expected to be faster than packing
+  std::int64_t lines, width;  ///< of positions in a full region
+  std::int64_t result_line;   ///< distance of the lines in a block of results
+  std::int64_t low[3];        ///< the first element of a grid, counted from the first position's
+  std::int64_t extent[3];     ///< of a grid
+  std::uint64_t phases[3];    ///< bit r: some tap needs the grid of remainder r
+  std::int64_t volume;        ///< of a channel
+  std::int64_t row;           ///< distance of the rows in a block of results
+
+  std::int64_t columns() const { return (lines - 1) * result_line + width; }
+
+  /// Where a tap's elements begin in the slab of its channel.
+  std::int64_t element(const Sweep& s, const Place& tap) const {
+    std::int64_t phase = 0, element = 0;
+    for (int d = 0; d < 3; ++d) {
+      const Axis& axis = s.axis[d];
+      const std::int64_t u = axis.shift + tap.at[d] * axis.shift_step, e = floor_div(u, axis.stride);
+      phase = phase * axis.stride + (u - e * axis.stride);
+      element = element * extent[d] + (e - low[d]);
+    }
+    return phase * (extent[0] * extent[1] * extent[2]) + element;
+  }
+
+  /// Where each vector of columns lies, counted from the first.
+  void list_vectors(std::int64_t lanes, std::int64_t* list) const {
+    const std::int64_t in_line = result_line / lanes;
+    const bool own_vectors = lines > 1 && result_line != extent[2];  // each line begins with a new vector
+    for (std::int64_t v = 0; v * lanes < columns(); ++v)
+      list[v] = own_vectors ? v / in_line * extent[2] + v % in_line * lanes : v * lanes;
+  }
+};
+
+/// The most columns of a block with a slab.
+inline constexpr std::int64_t kSlabColumns = 1024;
+
+/// Some lines [h, h + lines) of positions, or the part [w, w + width) of one line.
+struct Region {
+  std::int64_t sample, d, h, w, lines, width;
+};
+
+inline std::int64_t region_count(const Sweep& s, const Slab& slab) {
+  return s.batch * s.positions[0] * ceil_div(s.positions[1], slab.lines) * ceil_div(s.positions[2], slab.width);
+}
+
+inline Region region(const Sweep& s, const Slab& slab, std::int64_t index) {
+  const std::int64_t extent[3] = {s.positions[0], ceil_div(s.positions[1], slab.lines),
+                                  ceil_div(s.positions[2], slab.width)};
+  const Place p = locate(index, extent);
+  const std::int64_t h = p.at[1] * slab.lines, w = p.at[2] * slab.width;
+  return {p.sample, p.at[0], h, w, std::min(slab.lines, s.positions[1] - h), std::min(slab.width, s.positions[2] - w)};
+}
+
+/// The slab of a sweep whose blocks have `rows` rows.
+template <class T>
+Slab plan_slab(const Sweep& s, std::int64_t rows) {
+  constexpr std::int64_t lanes = kLanes<T>, longest = 1024;
+  Slab best{};
+  if (s.positions[1] * s.positions[2] < 32) return best;  // positions of many samples fill a block better
+  std::int64_t span[3], grids = 1;
+  double used = 1;  // of the grids
+  for (int d = 0; d < 3; ++d) {
+    const Axis& axis = s.axis[d];
+    if (axis.stride > 64 || s.taps[d] > longest) return best;
+    const std::int64_t reach = (s.taps[d] - 1) * axis.shift_step;
+    best.low[d] = floor_div(axis.shift + std::min<std::int64_t>(reach, 0), axis.stride);
+    span[d] = floor_div(axis.shift + std::max<std::int64_t>(reach, 0), axis.stride) - best.low[d];
+    if (span[d] > longest) return best;
+    best.phases[d] = 0;
+    for (std::int64_t t = 0; t < s.taps[d]; ++t) {
+      const std::int64_t u = axis.shift + t * axis.shift_step;
+      best.phases[d] |= std::uint64_t{1} << (u - floor_div(u, axis.stride) * axis.stride);
+    }
+    grids *= axis.stride;
+    used *= __builtin_popcountll(best.phases[d]);
+  }
+  const std::int64_t taps = s.tap_count(), height = s.positions[1], width = s.positions[2];
+  // Blocks of few rows are longer, unless that leaves too few of them for several threads.
+  const std::int64_t blocks = s.groups * ceil_div(s.rows, rows) * s.batch * s.positions[0];
+  const std::int64_t most = std::max(
+      kBlockColumns,
+      std::min({kSlabColumns, kBlockRows * kBlockColumns / rows / lanes * lanes,
+                height * width <= kSlabColumns ? blocks * height * width / 16 / lanes * lanes : kSlabColumns}));
+  const std::int64_t channels = std::min(s.channels, (kBlockDepth<T> + taps - 2) / taps + 1);
+  // Times for one vector of results and one tap, measured in products of vectors. A copy moves 16 bytes at a time; each
+  // copied line and each region cost some time of their own.
+  const double copy = (kVectorBytes / 8.0) * (s.axis[2].stride > 1 ? 2.5 : 1), per_run = 10, per_line = 40,
+               per_region = 600;
+  const double products = double(std::max<std::int64_t>(rows, 2));
+  double least = products + copy + per_run * double(lanes) / double(std::min(width, kBlockColumns));
+  const auto consider = [&](std::int64_t lines, std::int64_t part, std::int64_t result_line) {
+    Slab slab = best;
+    slab.lines = lines;
+    slab.width = part;
+    slab.result_line = result_line;
+    slab.extent[0] = 1 + span[0], slab.extent[1] = lines + span[1], slab.extent[2] = part + span[2];
+    slab.row = ceil_div(slab.columns(), lanes) * lanes;
+    if (slab.row > most) return;
+    const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
+    if (grid > kRightSize<T> || grid * grids * channels + lanes > kRightSize<T>) return;
+    slab.volume = grid * grids;
+    const std::int64_t vectors = ceil_div(slab.columns(), lanes);
+    const double share = double(height * width) / double(ceil_div(height, lines) * ceil_div(width, part) * lanes);
+    // A single vector keeps the processor waiting for its operands.
+    const double time =
+        products * (double(vectors) + (vectors % 2 != 0 ? 0.6 : 0)) / share +
+        (used * double(slab.extent[0] * slab.extent[1]) * (per_line + copy * double(slab.extent[2]) / double(lanes)) +
+         per_region / double(s.channels)) /
+            (share * double(taps));
+    if (time >= least) return;
+    least = time;
+    best = slab;
+    best.use = true;
+  };
+  const auto whole = [](std::int64_t n) { return ceil_div(n, lanes) * lanes; };
+  if (width > most) {
+    const std::int64_t part = whole(ceil_div(width, ceil_div(width, most)));
+    consider(1, part, part);
+  } else {
+    for (std::int64_t lines = std::min(height, most / width); lines >= 1; --lines) {
+      consider(lines, width, whole(width));
+      consider(lines, width, width + span[2]);
+    }
+  }
+  return best;
+}
+
+/// Fills the slab of the channels [first, first + n): grid element e of a channel stands for the signal's element
+/// (low + e) * stride + remainder, counted from the region's first position; zero outside of the signal.
+template <class T>
+void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* x, std::int64_t first, std::int64_t n,
+               T* to) {
+  const std::int64_t base[3] = {region.d + slab.low[0], region.h + slab.low[1], region.w + slab.low[2]};
+  const Axis *depth = &s.axis[0], *height = &s.axis[1], *width = &s.axis[2];
+  for (std::int64_t c = first; c < first + n; ++c) {
+    const T* from = x + c * s.signal_size();
+    for (std::int64_t rd = 0; rd < depth->stride; ++rd)
+      for (std::int64_t rh = 0; rh < height->stride; ++rh)
+        for (std::int64_t rw = 0; rw < width->stride; ++rw) {
+          const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
+          T* line = to;
+          to += grid;
+          if (!(slab.phases[0] >> rd & slab.phases[1] >> rh & slab.phases[2] >> rw & 1)) continue;
+          // The elements [skip, end) of a line lie in the signal.
+          const std::int64_t skip = std::clamp<std::int64_t>(-base[2], 0, slab.extent[2]);
+          const std::int64_t end =
+              std::clamp(floor_div(width->length - 1 - rw, width->stride) + 1 - base[2], skip, slab.extent[2]);
+          for (std::int64_t i = 0; i < slab.extent[0]; ++i)
+            for (std::int64_t j = 0; j < slab.extent[1]; ++j, line += slab.extent[2]) {
+              const std::int64_t d = (base[0] + i) * depth->stride + rd, h = (base[1] + j) * height->stride + rh;
+              if (d < 0 || d >= depth->length || h < 0 || h >= height->length || skip == end) {
+                zero_run(slab.extent[2], line);
+                continue;
+              }
+              const T* row = from + (d * height->length + h) * width->length;
+              zero_run(skip, line);
+              copy_strided(row + (base[2] + skip) * width->stride + rw, end - skip, width->stride, line + skip);
+              zero_run(slab.extent[2] - end, line + end);
+            }
+        }
+  }
+  zero_run(kLanes<T>, to);  // the last vector may read on
+}
+
+}  // namespace taper::kernels
