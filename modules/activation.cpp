@@ -30,6 +30,13 @@ Tensor activate(const Tensor& x, const TanhOptions&) { return tanh(x); }
 Tensor activate(const Tensor& x, const SoftmaxOptions& o) { return softmax(x, o.dim); }
 Tensor activate(const Tensor& x, const LogSoftmaxOptions& o) { return log_softmax(x, o.dim); }
 
+Tensor activate(const Tensor& x, const Softmax2dOptions&) {
+  if (x.dim() != 3 && x.dim() != 4)
+    fail(ErrorKind::shape, "softmax2d: wrong number of dimensions: expected 3-D unbatched or 4-D batched input, got ",
+         x.dim(), "-D ", x.shape());
+  return softmax(x, -3);
+}
+
 const char* function_name(const SoftmaxOptions&) { return "softmax"; }
 const char* function_name(const LogSoftmaxOptions&) { return "log_softmax"; }
 
@@ -44,6 +51,9 @@ Tensor Activation<O>::forward(const Tensor& x) {
 template <class O>
 Shape Activation<O>::infer(O& options, std::span<const Shape> inputs) {
   if constexpr (requires { options.dim; }) normalize_dim(function_name(options), options.dim, inputs[0].rank());
+  if (std::is_same_v<O, Softmax2dOptions> && inputs[0].rank() != 4)
+    fail(ErrorKind::shape, "softmax2d: wrong number of dimensions: expected 4-D batched input, got ",
+         batched_text(inputs[0]));
   return inputs[0];
 }
 
@@ -58,6 +68,7 @@ template class Activation<SigmoidOptions>;
 template class Activation<TanhOptions>;
 template class Activation<SoftmaxOptions>;
 template class Activation<LogSoftmaxOptions>;
+template class Activation<Softmax2dOptions>;
 
 // --- fields ---------------------------------------------------------------------------------------------------------
 
@@ -81,6 +92,7 @@ void fields(SoftmaxOptions& o, FieldVisitor& visit) { visit({"dim", "the dimensi
 void fields(LogSoftmaxOptions& o, FieldVisitor& visit) {
   visit({"dim", "the dimension whose exponentials sum to 1"}, o.dim);
 }
+void fields(Softmax2dOptions&, FieldVisitor&) {}
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
@@ -100,6 +112,8 @@ std::vector<LayerType> activation_layers() {
       layer_type<Tanh>("The hyperbolic tangent: [*] -> [*].", "{}", input),
       layer_type<Softmax>("Exponentials that sum to 1 along a dimension: [*] -> [*].", R"({"dim": 1})", input),
       layer_type<LogSoftmax>("The logarithm of Softmax: [*] -> [*].", R"({"dim": 1})", input),
+      layer_type<Softmax2d>("Softmax over the channels at each place: [N, C, H, W] -> [N, C, H, W].", "{}",
+                            {{2, 3, 5, 7}}),
   };
 }
 

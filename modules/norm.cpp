@@ -94,31 +94,4 @@ void update_running_stats(const Tensor& mean, const Tensor& variance, double mom
   for (const Tensor* changed : {&mean, &variance}) ++changed->impl()->buffer->version;
 }
 
-// --- fields of extents ----------------------------------------------------------------------------------------------
-
-FieldType field_type(const Extents*) { return {.kind = FieldType::sizes}; }
-
-Value to_value(const Extents& value) {
-  if (value.values.size() == 1) return Value(value.values[0]);
-  Value::List list;
-  for (const std::int64_t extent : value.values) list.emplace_back(extent);
-  return Value(std::move(list));
-}
-
-std::string from_value(const Value& from, Extents& to) {
-  const auto* list = from.get<Value::List>();
-  Extents extents;
-  const std::size_t count = list ? list->size() : 1;
-  if (count == 0 || count > std::size_t(Shape::kMaxRank))
-    return cat("expected 1 to ", Shape::kMaxRank, " extents, got ", count);
-  for (std::size_t i = 0; i < count; ++i) {
-    std::int64_t extent = 0;
-    const std::string problem = taper::from_value(list ? (*list)[i] : from, extent);
-    if (!problem.empty()) return problem;
-    extents.values.push_back(extent);
-  }
-  to = extents;
-  return "";
-}
-
 }  // namespace taper::nn

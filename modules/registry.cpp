@@ -14,6 +14,8 @@ std::vector<LayerType> all_layers() {
     types.insert(types.end(), family.begin(), family.end());
   };
   add(linear_layers());
+  add(bilinear_layers());
+  add(embedding_layers());
   add(conv_layers());
   add(conv_transpose_layers());
   add(pool_layers());
@@ -24,6 +26,7 @@ std::vector<LayerType> all_layers() {
   add(instance_norm_layers());
   add(layer_norm_layers());
   add(activation_layers());
+  add(prelu_layers());
   add(dropout_layers());
   add(shape_layers());
   add(pad_layers());

@@ -22,6 +22,25 @@ class Joined(nn.Module):
         return total
 
 
+# Layers that PyTorch has as functions of a tensor and the layer's options.
+FUNCTIONS = {
+    "Permute": lambda x, dims: x.permute(dims),
+    "Select": lambda x, dim, index: x.select(dim, index),
+    "Squeeze": lambda x, dim: x.squeeze(dim),
+    "Transpose": lambda x, dim0, dim1: x.transpose(dim0, dim1),
+    "Unsqueeze": lambda x, dim: x.unsqueeze(dim),
+}
+
+
+class Function(nn.Module):
+    def __init__(self, function, options):
+        super().__init__()
+        self.function, self.options = function, options
+
+    def forward(self, x):
+        return self.function(x, **self.options)
+
+
 class Model(nn.Module):
     """A list of layer configs run in order; `inputs` names earlier results, else the one before is taken."""
 
@@ -52,6 +71,8 @@ def build(config):
         for key, value in config.items()
         if key not in ("type", "name", "inputs")
     }
+    if config["type"] in FUNCTIONS:
+        return Function(FUNCTIONS[config["type"]], options)
     return getattr(nn, config["type"])(**options)
 
 

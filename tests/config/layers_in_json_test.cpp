@@ -7,24 +7,12 @@
 // What holds for every layer of the catalogue when it comes from JSON.
 using namespace taper;
 using namespace taper::config;
+using test::example_model;
 using test::keys_of;
 
 namespace {
 
 std::vector<std::int64_t> without_batch(const Shape& shape) { return {shape.begin() + 1, shape.end()}; }
-
-/// A model of the layer's own example, with an input for each of the layer's.
-Json example_model(const nn::LayerType& type, const Json& options) {
-  Json layer = {{"type", type.name}}, inputs = Json::object(), names = Json::array();
-  layer.update(options);
-  for (std::size_t i = 0; i < type.example_inputs.size(); ++i) {
-    const bool indices = type.reads[std::min(i, type.reads.size() - 1)] == nn::Elements::int64;
-    names.push_back("x" + std::to_string(i));
-    inputs[names.back()] = {{"shape", without_batch(type.example_inputs[i])}, {"dtype", indices ? "int64" : "float32"}};
-  }
-  if (names.size() > 1) layer["inputs"] = names;
-  return {{"inputs", inputs}, {"layers", Json::array({layer})}};
-}
 
 Json example_of(const nn::LayerType& type) { return Json::parse(type.example); }
 

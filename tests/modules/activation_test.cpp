@@ -75,3 +75,17 @@ TEST_CASE("activation layers print their options") {
   CHECK(nn::Softplus().to_string() == "Softplus(beta=1.0, threshold=20.0)");
   CHECK(nn::Softmax({.dim = 1}).to_string() == "Softmax(dim=1)");
 }
+
+TEST_CASE("Softmax2d normalises over the channels at each place") {
+  nn::Softmax2d layer;
+  const Tensor x = randn({2, 3, 5, 7}, DType::float64);
+  CHECK(layer(x).to_vector<double>() == softmax(x, 1).to_vector<double>());
+  CHECK(layer(x.select(0, 1)).to_vector<double>() == softmax(x.select(0, 1), 0).to_vector<double>());
+  CHECK_THROWS_WITH(
+      layer(ones({2, 3})),
+      "softmax2d: wrong number of dimensions: expected 3-D unbatched or 4-D batched input, got 2-D [2, 3]");
+  const Shape input{1, 3, 5};
+  nn::Softmax2dOptions options;
+  CHECK_THROWS_WITH(nn::find_layer_type("Softmax2d")->infer(&options, {&input, 1}),
+                    "softmax2d: wrong number of dimensions: expected 4-D batched input, got [N, 3, 5]");
+}

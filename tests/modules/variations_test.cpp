@@ -69,8 +69,16 @@ std::string inference_problem(const Subject& subject) {
   return inferred == given ? "" : "infers " + to_string(inferred) + ", gives " + to_string(given);
 }
 
+/// Options by which a gradient is not the derivative: rows that stay as they are, means in place of sums.
+bool bends_gradients(const Subject& subject) {
+  const json& options = subject.options;
+  return options.value("scale_grad_by_freq", false) ||
+         (options.contains("padding_idx") && !options["padding_idx"].is_null());
+}
+
 /// The derivative in a random direction of all inputs and parameters at once, against the five-point stencil.
 std::string gradient_problem(const Subject& subject) {
+  if (bends_gradients(subject)) return "";
   const auto module = subject.module();
   const auto inputs = inputs_of(subject);
   const auto leaves = leaves_of(*module, inputs);
@@ -105,6 +113,7 @@ std::string gradient_problem(const Subject& subject) {
 
 /// Notes the layer when it is linear in its input.
 std::string adjoint_problem(const Subject& subject, std::set<std::string>& linear) {
+  if (bends_gradients(subject)) return "";
   const auto module = subject.module();
   const auto inputs = inputs_of(subject);
   const auto report = test::check_adjoint([&] { return test::call(*module, inputs); }, leaves_of(*module, inputs));
@@ -314,8 +323,9 @@ std::string problems_of_flawed() {
 }
 
 const std::set<std::string> kGivenByTheInput = {
-    "in_channels", "in_features", "num_features", "num_channels", "normalized_shape",
-    "input_size",  "embed_dim",   "kdim",         "vdim"};
+    "in_channels",     "in_features", "num_features", "num_channels", "normalized_shape", "input_size",
+    "embed_dim",       "kdim",        "vdim",         "in1_features", "in2_features",     "dims",
+    "unflattened_size"};
 
 }  // namespace
 

@@ -64,6 +64,22 @@ inline bool reads_only_batches(const nn::LayerType& type) {
   return type.name.starts_with("BatchNorm") || type.name == "GroupNorm" || type.name == "Upsample";
 }
 
+/// A model of one layer on its example's inputs, each an input of the model.
+inline nlohmann::ordered_json example_model(const nn::LayerType& type, const nlohmann::ordered_json& options) {
+  using Json = nlohmann::ordered_json;
+  Json layer = {{"type", type.name}}, inputs = Json::object(), names = Json::array();
+  layer.update(options);
+  for (std::size_t i = 0; i < type.example_inputs.size(); ++i) {
+    const Shape& shape = type.example_inputs[i];
+    const bool indices = type.reads[std::min(i, type.reads.size() - 1)] == nn::Elements::int64;
+    names.push_back("x" + std::to_string(i));
+    inputs[names.back()] = {{"shape", std::vector<std::int64_t>(shape.begin() + 1, shape.end())},
+                            {"dtype", indices ? "int64" : "float32"}};
+  }
+  if (names.size() > 1) layer["inputs"] = names;
+  return {{"inputs", inputs}, {"layers", Json::array({layer})}};
+}
+
 /// The keys of a layer's options.
 inline std::vector<std::string> keys_of(const nn::LayerType& type) {
   struct List final : FieldVisitor {

@@ -55,6 +55,9 @@ struct LogSoftmaxOptions {
   static constexpr const char* kType = "LogSoftmax";
   std::int64_t dim = -1;
 };
+struct Softmax2dOptions {
+  static constexpr const char* kType = "Softmax2d";
+};
 
 void fields(ReLUOptions& options, FieldVisitor& visitor);
 void fields(LeakyReLUOptions& options, FieldVisitor& visitor);
@@ -67,6 +70,7 @@ void fields(SigmoidOptions& options, FieldVisitor& visitor);
 void fields(TanhOptions& options, FieldVisitor& visitor);
 void fields(SoftmaxOptions& options, FieldVisitor& visitor);
 void fields(LogSoftmaxOptions& options, FieldVisitor& visitor);
+void fields(Softmax2dOptions& options, FieldVisitor& visitor);
 
 // --- functions ------------------------------------------------------------------------------------------------------
 
@@ -110,6 +114,8 @@ using Sigmoid = Activation<SigmoidOptions>;
 using Tanh = Activation<TanhOptions>;
 using Softmax = Activation<SoftmaxOptions>;
 using LogSoftmax = Activation<LogSoftmaxOptions>;
+/// Over the channels of [N, C, H, W] or [C, H, W].
+using Softmax2d = Activation<Softmax2dOptions>;
 
 extern template class Activation<ReLUOptions>;
 extern template class Activation<LeakyReLUOptions>;
@@ -122,5 +128,6 @@ extern template class Activation<SigmoidOptions>;
 extern template class Activation<TanhOptions>;
 extern template class Activation<SoftmaxOptions>;
 extern template class Activation<LogSoftmaxOptions>;
+extern template class Activation<Softmax2dOptions>;
 
 }  // namespace taper::nn

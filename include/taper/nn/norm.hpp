@@ -1,28 +1,11 @@
 #pragma once
 
 #include "taper/nn/module.hpp"
+#include "taper/nn/sizes.hpp"
 
 namespace taper::nn {
 
 // --- options --------------------------------------------------------------------------------------------------------
-
-/// One extent or a list of them: `7`, `{3, 5}`.
-struct Extents {
-  std::vector<std::int64_t> values;
-
-  Extents() = default;
-  Extents(int one) : values{one} {}
-  Extents(std::int64_t one) : values{one} {}
-  Extents(std::initializer_list<std::int64_t> list) : values(list) {}
-  Extents(const Shape& shape) : values(shape.begin(), shape.end()) {}
-
-  /// Errors: `ErrorKind::shape` for a negative extent or more than `Shape::kMaxRank`.
-  Shape shape() const { return Shape(std::span<const std::int64_t>(values)); }
-};
-
-FieldType field_type(const Extents*);
-Value to_value(const Extents& value);
-std::string from_value(const Value& from, Extents& to);
 
 /// Of BatchNorm1d, BatchNorm2d and BatchNorm3d, by N.
 template <int N>

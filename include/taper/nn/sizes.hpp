@@ -3,6 +3,7 @@
 #include <array>
 
 #include "taper/fields.hpp"
+#include "taper/shape.hpp"
 
 namespace taper::nn {
 
@@ -47,6 +48,20 @@ template <int N>
 struct MaybeSizes : std::optional<Sizes<N>> {
   using std::optional<Sizes<N>>::optional;
   MaybeSizes(std::initializer_list<std::int64_t> list) : std::optional<Sizes<N>>(Sizes<N>(list)) {}
+};
+
+/// One extent or a list of them: `7`, `{3, 5}`.
+struct Extents {
+  std::vector<std::int64_t> values;
+
+  Extents() = default;
+  Extents(int one) : values{one} {}
+  Extents(std::int64_t one) : values{one} {}
+  Extents(std::initializer_list<std::int64_t> list) : values(list) {}
+  Extents(const Shape& shape) : values(shape.begin(), shape.end()) {}
+
+  /// Errors: `ErrorKind::shape` for a negative extent or more than `Shape::kMaxRank`.
+  Shape shape() const { return Shape(std::span<const std::int64_t>(values)); }
 };
 
 /// A convolution's padding: numbers, "same" or "valid".
@@ -130,5 +145,9 @@ template <int N>
 Value to_value(const PoolPadding<N>& value);
 template <int N>
 std::string from_value(const Value& from, PoolPadding<N>& to);
+
+FieldType field_type(const Extents*);
+Value to_value(const Extents& value);
+std::string from_value(const Value& from, Extents& to);
 
 }  // namespace taper::nn

@@ -1,0 +1,69 @@
+#include "kernels/embedding.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/parallel.hpp"
+
+namespace taper::kernels {
+
+namespace {
+
+constexpr std::int64_t kColumns = 64;
+
+/// Where one row was read: entries [first, last) of the sorted places.
+struct Run {
+  std::int64_t first, last;
+};
+
+/// The places sorted by their index, equal ones in order, and the runs of equal indices.
+std::vector<Run> sort_places(const std::int64_t* index, std::int64_t count, std::vector<std::int64_t>& places) {
+  places.resize(std::size_t(count));
+  for (std::int64_t j = 0; j < count; ++j) places[std::size_t(j)] = j;
+  std::sort(places.begin(), places.end(),
+            [=](std::int64_t a, std::int64_t b) { return index[a] != index[b] ? index[a] < index[b] : a < b; });
+  std::vector<Run> runs;
+  for (std::int64_t j = 0; j < count; ++j) {
+    if (j == 0 || index[places[std::size_t(j)]] != index[places[std::size_t(j - 1)]]) runs.push_back({j, j});
+    runs.back().last = j + 1;
+  }
+  return runs;
+}
+
+}  // namespace
+
+template <class T>
+void embedding_backward(const EmbeddingParams& p, const std::int64_t* index, const T* dy, T* dw, bool add) {
+  std::vector<std::int64_t> places;
+  const std::vector<Run> runs = sort_places(index, p.count, places);
+  if (!add)
+    parallel_for(p.rows, p.width, [=](std::int64_t first, std::int64_t last) {
+      std::fill(dw + first * p.width, dw + last * p.width, T(0));
+    });
+  const std::int64_t mean_length = runs.empty() ? 0 : p.count / std::int64_t(runs.size());
+  // dw_r += sum of dy_j over the j with index_j = r, divided by their number if that is asked for
+  parallel_for(std::int64_t(runs.size()), (mean_length + 1) * p.width, [&](std::int64_t begin, std::int64_t end) {
+    double sums[kColumns];
+    for (std::int64_t r = begin; r < end; ++r) {
+      const Run run = runs[std::size_t(r)];
+      const std::int64_t row = index[places[std::size_t(run.first)]];
+      if (row == p.padding_row) continue;
+      const double divisor = p.by_frequency ? double(run.last - run.first) : 1;
+      for (std::int64_t column = 0; column < p.width; column += kColumns) {
+        const std::int64_t n = std::min(kColumns, p.width - column);
+        std::fill(sums, sums + n, 0.0);
+        for (std::int64_t k = run.first; k < run.last; ++k) {
+          const T* from = dy + places[std::size_t(k)] * p.width + column;
+          for (std::int64_t i = 0; i < n; ++i) sums[i] += double(from[i]);
+        }
+        T* to = dw + row * p.width + column;
+        for (std::int64_t i = 0; i < n; ++i) to[i] = T(double(to[i]) + sums[i] / divisor);
+      }
+    }
+  });
+}
+
+template void embedding_backward(const EmbeddingParams&, const std::int64_t*, const float*, float*, bool);
+template void embedding_backward(const EmbeddingParams&, const std::int64_t*, const double*, double*, bool);
+
+}  // namespace taper::kernels

@@ -1,0 +1,58 @@
+#include "kernels/prelu.hpp"
+
+#include "support/catch.hpp"
+#include "support/kernel_check.hpp"
+
+using namespace taper;
+using kernels::PReLUParams;
+
+TEST_CASE("prelu and its gradients are the definition, on every layout") {
+  std::uint64_t seed = 1;
+  for (const PReLUParams p :
+       {PReLUParams{1, 1, 7}, {2, 3, 5}, {3, 5, 1}, {1, 7, 11}, {2, 1, 4099}, {1, 2, 8209}, {0, 3, 5}}) {
+    const std::int64_t n = p.outer * p.channels * p.inner;
+    auto x = test::numbers<double>(n, ++seed);
+    if (n > 2) x[1] = 0;
+    const auto w = test::numbers<double>(p.channels, ++seed), dy = test::numbers<double>(n, ++seed);
+    std::vector<double> y(std::size_t(n), 0);
+    kernels::prelu(p, x.data(), w.data(), y.data());
+    for (const bool add : {false, true}) {
+      auto dx = test::numbers<double>(n, 3), dw = test::numbers<double>(p.channels, 5);
+      std::vector<double> expected_dx = dx, expected_dw = dw, expected_y(y.size());
+      if (!add) expected_dx.assign(dx.size(), 0), expected_dw.assign(dw.size(), 0);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const std::size_t c = i / std::size_t(p.inner) % std::size_t(p.channels);
+        expected_y[i] = x[i] > 0 ? x[i] : w[c] * x[i];
+        expected_dx[i] += x[i] > 0 ? dy[i] : w[c] * dy[i];
+        if (x[i] <= 0) expected_dw[c] += x[i] * dy[i];
+      }
+      kernels::prelu_backward(p, x.data(), w.data(), dy.data(), dx.data(), add, dw.data(), add);
+      CHECK(y == expected_y);
+      CHECK(dx == expected_dx);
+      for (std::size_t c = 0; c < dw.size(); ++c) CHECK(std::abs(dw[c] - expected_dw[c]) < 1e-11);
+      auto alone = dx;
+      kernels::prelu_backward<double>(p, x.data(), w.data(), dy.data(), alone.data(), false, nullptr, false);
+      std::vector<double> slopes(dw.size());
+      kernels::prelu_backward<double>(p, x.data(), w.data(), dy.data(), nullptr, false, slopes.data(), false);
+      if (!add) CHECK(alone == dx);
+      if (!add) CHECK(slopes == dw);
+    }
+  }
+}
+
+TEST_CASE("a slope's gradient is summed in double, with the same bits on any number of threads") {
+  const std::int64_t n = (1 << 24) + 5;
+  const std::vector<float> x(std::size_t(n), -1.0f), dy(std::size_t(n), 1.0f), w{0.25f};
+  std::vector<float> dw(1);
+  kernels::prelu_backward<float>({1, 1, n}, x.data(), w.data(), dy.data(), nullptr, false, dw.data(), false);
+  CHECK(dw[0] == -float(n));
+  const PReLUParams p{3, 5, 9973};
+  const auto values = test::numbers<float>(3 * 5 * 9973, 7), gradient = test::numbers<float>(3 * 5 * 9973, 9),
+             slopes = test::numbers<float>(5, 11);
+  CHECK(test::same_on_any_threads([&] {
+    std::vector<float> all(values.size() + 5);
+    kernels::prelu_backward(p, values.data(), slopes.data(), gradient.data(), all.data(), false,
+                            all.data() + values.size(), false);
+    return all;
+  }));
+}
