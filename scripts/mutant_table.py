@@ -241,8 +241,38 @@ def norms():
                  "if (false)", "*norm*")
 
 
+def transposed_and_resized():
+    module, kernel, places = "modules/conv_transpose.cpp", "src/kernels/upsample.cpp", "src/base/resample.hpp"
+    yield Mutant("output padding dropped", "src/base/window.cpp", "checked::add(*reach, output_padding[d])",
+                 "checked::add(*reach, 0)", "transposed convolutions agree*")
+    yield Mutant("padding taken off one side only", "src/base/window.cpp", "output[d] = *full - *padding;",
+                 "output[d] = *full - w.padding_left;", "transposed convolutions agree*")
+    yield Mutant("output channels of one group for all", module, "input, weight[1] * options.groups,", "input, weight[1],",
+                 "transposed convolutions agree*")
+    yield Mutant("one bias for all channels", "src/kernels/conv_transpose.cpp", "positions, b[plane % p.in_channels]",
+                 "positions, b[0]", "transposed convolutions agree*")
+    yield Mutant("output_padding of a whole stride", "src/base/window.cpp",
+                 "if (output_padding[d] >= std::max(w.stride, w.dilation)) [[unlikely]]",
+                 "if (output_padding[d] > std::max(w.stride, w.dilation)) [[unlikely]]", "*transposed convolutions name*")
+    yield Mutant("padded dimensions in the order of the shape", "src/kernels/pad.cpp",
+                 "const std::size_t pair = std::size_t(p.rank - 1 - d) * 2;", "const std::size_t pair = std::size_t(d) * 2;",
+                 "padding of one to three*")
+    yield Mutant("circular repeats what was cropped", "src/kernels/pad.cpp", "first = std::max<std::int64_t>(-left, 0), last = std::min(in, out - left);",
+                 "first = 0, last = in;", "padding of one to three*")
+    yield Mutant("linear places at the edges", places, "* (double(i) + 0.5) - 0.5, 0.0);", "* double(i), 0.0);",
+                 "resizing agrees*")
+    yield Mutant("places of the sizes for a factor", "modules/upsample.cpp", "axis.step = 1 / o.scale_factor[d];",
+                 "axis.step = 0;", "a factor is rounded down*")
+    yield Mutant("align_corners dropped", "modules/upsample.cpp", "o.align_corners.value_or(false)", "false",
+                 "*weighs the two around*")
+    yield Mutant("gradient of the second neighbour dropped", kernel, "next_ += s.weight * g;", "", "resizing agrees*")
+    yield Mutant("long rows start over with every tile", kernel, "if (first == first_) return;", "if (first_ >= 0) return;",
+                 "rows longer than a tile*")
+
+
 MUTANTS = [
     mutant
-    for family in (geometry, average_pools, convolutions, dense, losses, optimisers, autograd, recurrent, norms)
+    for family in (geometry, average_pools, convolutions, dense, losses, optimisers, autograd, recurrent, norms,
+                   transposed_and_resized)
     for mutant in family()
 ]
