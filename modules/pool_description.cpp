@@ -160,7 +160,7 @@ PoolDescription describe_adaptive(PoolDescription head, const char* where, std::
                                    .end = bounds.last,
                                    .elements = elements,
                                    .divisor = elements,
-                                   .overlap = std::max<std::int64_t>(before - bounds.first, 0)});
+                                   .overlap = before - bounds.first});
       before = bounds.last;
     }
     dimension.dropped = input[d] - before;
