@@ -139,12 +139,49 @@ void take_row(const T* x, std::int64_t stride, std::int64_t step, std::int64_t t
   }
 }
 
+/// The same for long windows of neighbours with stride 1, by maxima over 2, 4, 8, ... neighbours. A window is two such
+/// maxima that overlap: what is chosen first among equals, or last among NaN, does not depend on that.
+template <bool kIndexed, class I, class T>
+void take_long_row(const T* x, std::int64_t taps, I at, std::int64_t n, T* best, I* where) {
+  T m[2 * kTile];
+  I place[kIndexed ? 2 * kTile : 1];
+  std::int64_t count = n + taps - 1, width = 1;
+  std::copy(x, x + count, m);
+  if (kIndexed)
+    for (std::int64_t i = 0; i < count; ++i) place[i] = at + static_cast<I>(i);
+  // m_i = max(x_i, ..., x_{i + 2 width - 1}) = max(m_i, m_{i + width})
+  for (; 2 * width <= taps; width *= 2) {
+    count -= width;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const T here = m[i], there = m[i + width];
+      const bool take = exceeds(there, here);
+      m[i] = take ? there : here;
+      if (!kIndexed) continue;
+      const I at_here = place[i], at_there = place[i + width];
+      place[i] = take ? at_there : at_here;
+    }
+  }
+  // best_o = max(best_o, m_o, m_{o + taps - width})
+  for (const std::int64_t from : {std::int64_t{0}, taps - width}) {
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t o = 0; o < n; ++o) {
+      const T before = best[o], v = m[o + from];
+      const bool take = exceeds(v, before);
+      best[o] = take ? v : before;
+      if (!kIndexed) continue;
+      const I at_before = where[o], at_v = place[o + from];
+      where[o] = take ? at_v : at_before;
+    }
+  }
+}
+
 /// Windows [o0, o1) of a row, which no border cuts off.
 template <bool kIndexed, class I, class T>
 void inner_windows(const Pool<FixedAxis>& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x,
                    T* y, std::int64_t* index) {
   const Window1d& w = p.w.window;
   const std::int64_t step = std::min(w.dilation, p.w.in);
+  const bool is_long = w.stride == 1 && step == 1 && w.kernel > 6 && w.kernel <= kTile;
   I where[kTile];
   for (std::int64_t o = o0; o < o1; o += kTile) {
     const std::int64_t n = std::min(kTile, o1 - o), stride = n > 1 ? w.stride : 1;
@@ -156,7 +193,10 @@ void inner_windows(const Pool<FixedAxis>& p, const Taps& d, const Taps& h, std::
     for (std::int64_t i = d.first; i < d.last; i += d.step)
       for (std::int64_t j = h.first; j < h.last; j += h.step) {
         const std::int64_t at = (i * p.h.in + j) * p.w.in + start;
-        take_row<kIndexed>(x + at, stride, step, w.kernel, static_cast<I>(at), n, y + o, where);
+        if (is_long)
+          take_long_row<kIndexed>(x + at, w.kernel, static_cast<I>(at), n, y + o, where);
+        else
+          take_row<kIndexed>(x + at, stride, step, w.kernel, static_cast<I>(at), n, y + o, where);
       }
     if (kIndexed) std::copy(where, where + n, index + o);
   }

@@ -251,8 +251,18 @@ TEST_CASE("adaptive max pools equal their definition, also with more outputs tha
 TEST_CASE("rows, windows and planes longer than the buffers are pooled in pieces") {
   Draw draw(5);
   std::vector<MaxPool> pools;
-  for (const auto& [k, s, p, d] : std::vector<std::array<std::int64_t, 4>>{
-           {3, 1, 1, 1}, {2, 2, 0, 1}, {3, 2, 1, 1}, {25, 1, 12, 1}, {31, 29, 3, 1}, {5, 3, 2, 7}, {3, 2, 1, 5}}) {
+  for (const auto& [k, s, p, d] : std::vector<std::array<std::int64_t, 4>>{{3, 1, 1, 1},
+                                                                           {2, 2, 0, 1},
+                                                                           {3, 2, 1, 1},
+                                                                           {7, 1, 3, 1},
+                                                                           {8, 1, 4, 1},
+                                                                           {17, 1, 0, 1},
+                                                                           {25, 1, 12, 1},
+                                                                           {512, 1, 7, 1},
+                                                                           {513, 1, 0, 1},
+                                                                           {31, 29, 3, 1},
+                                                                           {5, 3, 2, 7},
+                                                                           {3, 2, 1, 5}}) {
     pools.push_back(fixed({2311}, {k}, {s}, {p}, {d}, true));
     pools.push_back(fixed({5, 1511}, {2, k}, {1, s}, {1, p}, {3, d}, true));
   }
