@@ -2,10 +2,12 @@
 #include "config/training_config.hpp"
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
+#include "support/temp_folder.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/attention.hpp"
 #include "taper/nn/graph.hpp"
 #include "taper/nn/rnn.hpp"
+#include "train/trainer.hpp"
 
 // Models of recurrent layers and attention, described in JSON.
 using namespace taper;
@@ -75,4 +77,49 @@ TEST_CASE("a model in JSON says which states and weights a layer does not give o
   CHECK(error(gru + R"(, {"type": "GRU", "inputs": ["input", "gru.h_n"], "hidden_size": 2, "batch_first": true})") ==
         "error: /layers/1 (layer GRU 1): gru: h_0 does not fit: expected [1, N, 2], got [1, 1, 3]; shapes: input "
         "[7, 5] -> gru [7, 3] -> GRU");
+}
+
+TEST_CASE("the last step of a recurrent layer feeds a Linear, whatever way round the input comes") {
+  const LoadedModel loaded = parse_model(R"({"input": {"shape": [5, 7]}, "layers": [
+    {"type": "Permute", "dims": [0, 2, 1]},
+    {"type": "GRU", "name": "gru", "hidden_size": 3, "batch_first": true},
+    {"type": "Select", "dim": 1, "index": -1},
+    {"type": "Linear", "name": "fc", "out_features": 2}]})",
+                                         "m.json");
+  INFO(loaded.errors);
+  REQUIRE(loaded.model.complete);
+  manual_seed(3);
+  const auto model = build_model(loaded.model);
+  nn::GRU gru({.input_size = 5, .hidden_size = 3, .batch_first = true});
+  nn::Linear fc({.in_features = 3, .out_features = 2});
+  struct Whole : nn::Module {
+    Whole(Module& a, Module& b) { register_modules({{"gru", a}, {"fc", b}}); }
+  } whole(gru, fc);
+  whole.load_state_dict(model->state_dict());
+  const Tensor x = uniform({11, 5, 7}, -1, 1);
+  const Tensor expected = fc(gru.forward_with_state(x.transpose(1, 2)).h_n.select(0, 0));
+  CHECK(test::same_bits((*model)(x).to_vector<float>(), expected.to_vector<float>()));
+}
+
+TEST_CASE("a small LSTM described in JSON learns who speaks") {
+  const TempFolder folder;
+  const auto config = parse_training_config(R"({
+  "model": {"input": {"shape": [12, 25]}, "layers": [
+    {"type": "Transpose", "dim0": 1, "dim1": 2},
+    {"type": "LSTM", "hidden_size": 16, "bidirectional": true, "batch_first": true},
+    {"type": "MultiheadAttention", "num_heads": 4, "batch_first": true},
+    {"type": "Select", "dim": 1, "index": 12},
+    {"type": "Linear", "out_features": 9}]},
+  "data": {
+    "train": {"path": ")" TAPER_SOURCE_DIR R"(/data/japanese_vowels.npz", "inputs": "x_train", "targets": "y_train"},
+    "validation": {"path": ")" TAPER_SOURCE_DIR R"(/data/japanese_vowels.npz", "inputs": "x_test", "targets": "y_test"},
+    "normalize": "standard"},
+  "loss": {"type": "CrossEntropyLoss"},
+  "optimizer": {"type": "Adam", "lr": 0.01},
+  "train": {"epochs": 8, "batch_size": 16, "seed": 1},
+  "metrics": ["accuracy"]})",
+                                            "vowels.json");
+  const auto result = train::train(config, train::RunDirectory::create_at(folder / "run"));
+  REQUIRE(result.columns.back() == "val_accuracy");
+  CHECK(result.last_row.back() > 0.9);
 }
