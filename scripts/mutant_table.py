@@ -129,8 +129,8 @@ def dense():
                  "const auto below_top = [&](std::int64_t i, std::int64_t) { return x[i]; };\n    for_each_exp<T>(at, n, inner, width, below_top, [&](std::int64_t, std::int64_t c, std::int64_t i, T e) {", "softmax*")
     yield Mutant("softmax's gradient without its mean", "src/kernels/softmax.cpp", "(static_cast<double>(dy[i]) - dot[c])",
                  "static_cast<double>(dy[i])", "softmax*")
-    yield Mutant("dropout in evaluation", "modules/dropout.cpp", "if (!training || p == 0) return input;",
-                 "if (p == 0) return input;", "*ropout*")
+    yield Mutant("dropout in evaluation", "modules/dropout.cpp", 'check("dropout", input, p);\n  if (!training || p == 0)',
+                 'check("dropout", input, p);\n  if (p == 0)', "*ropout*")
     yield Mutant("dropout without its scale", "modules/dropout.cpp", "p < 1 ? 1 / (1 - p) : 0}", "1}", "*ropout*")
 
 
@@ -270,9 +270,52 @@ def transposed_and_resized():
                  "rows longer than a tile*")
 
 
+def gates():
+    file = "src/kernels/recurrent_cells.hpp"
+    stored = "every layer gives PyTorch's*"
+    yield Mutant("LSTM's gates in another order", file,
+                 "T *gi = s.gates, *gf = gi + n, *gg = gf + n, *go = gg + n;\n    // c_t",
+                 "T *gi = s.gates, *gg = gi + n, *gf = gg + n, *go = gf + n;\n    // c_t", stored)
+    yield Mutant("GRU's update the other way", file, "s.h[j] = m + z * (s.h_before[j] - m);",
+                 "s.h[j] = s.h_before[j] + z * (m - s.h_before[j]);", stored)
+    yield Mutant("GRU's gradient of the hidden side", file, "hn[j] = d_new * r;", "hn[j] = d_new;", stored)
+    yield Mutant("what GRU keeps of the state has no gradient", file, "s.dh[j] = dh * z;", "s.dh[j] = 0;", stored)
+
+
+def attention():
+    file = "modules/multihead_attention.cpp"
+    stored = "every layer gives PyTorch's*"
+    yield Mutant("key and value projections exchanged", file, "return {part(query, 0), part(key, 1), part(value, 2)};",
+                 "return {part(query, 0), part(key, 2), part(value, 1)};", stored)
+    yield Mutant("heads and positions exchanged", file,
+                 "const Tensor together = g.batch_first ? x.permute({0, 2, 1, 3}) : x.permute({2, 0, 1, 3});",
+                 "const Tensor together = x.permute({0, 2, 1, 3});", stored)
+    yield Mutant("key_padding_mask ignored", file, "if (arguments.key_padding_mask.defined())\n    mask",
+                 "if (false)\n    mask", stored)
+    yield Mutant("appended keys hidden by the mask", file, "pad(mask, {0, more})",
+                 "pad(mask, {0, more}, PadMode::zeros, -1e30)", stored)
+
+
+def max_pools():
+    file = "src/kernels/max_pool.cpp"
+    yield Mutant("the last of equals wins", file, "return (v > best) | (v != v);", "return (v >= best) | (v != v);",
+                 "*max pool*")
+    yield Mutant("NaN loses", file, "return (v > best) | (v != v);", "return v > best;", "*NaN*")
+    yield Mutant("dilation of max pools dropped", file, ".dilation = q.dilation[i]", ".dilation = 1", "*max pool*")
+    yield Mutant("gradient of max pools overwritten", file,
+                 "for (std::int64_t i = 0; i < n; ++i) dx[i] += static_cast<T>(sum[i]);",
+                 "for (std::int64_t i = 0; i < n; ++i) dx[i] = static_cast<T>(sum[i]);", "*max pool*")
+    yield Mutant("several windows' gradients overwritten", file, "sum[std::min(at, count)] += static_cast<double>(dy[o]);",
+                 "sum[std::min(at, count)] = static_cast<double>(dy[o]);", "*max pool*")
+    yield Mutant("unpooling leaves what was there", "src/kernels/max_unpool.cpp",
+                 "std::fill(y + first * p.out, y + last * p.out, T(0));", "", "*unpool*")
+    yield Mutant("volume of a cut-off window of LPPool", "modules/lp_pool.cpp",
+                 "* volume(options), 1 / options.norm_type);", ", 1 / options.norm_type);", "every layer gives PyTorch's*")
+
+
 MUTANTS = [
     mutant
     for family in (geometry, average_pools, convolutions, dense, losses, optimisers, autograd, recurrent, norms,
-                   transposed_and_resized)
+                   transposed_and_resized, gates, attention, max_pools)
     for mutant in family()
 ]
