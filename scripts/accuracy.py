@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CONFIGS = ["examples/configs/forum.json", "examples/configs/two_blocks.json", "examples/configs/digits.json"]
+CONFIGS = ["examples/configs/forum.json", "examples/configs/two_blocks.json", "examples/configs/digits.json",
+           "examples/configs/residual.json"]
 
 
 def accuracy(taper, config, seed, folder):

@@ -41,29 +41,47 @@ class Function(nn.Module):
         return self.function(x, **self.options)
 
 
-class Model(nn.Module):
-    """A list of layer configs run in order; `inputs` names earlier results, else the one before is taken."""
+# What layers give beside their main result, by their names in Taper.
+FURTHER = {"RNN": ["h_n"], "GRU": ["h_n"], "LSTM": ["h_n", "c_n"]}
+FURTHER |= {f"{kind}{dims}d": ["indices"] for kind in ("MaxPool", "AdaptiveMaxPool") for dims in (1, 2, 3)}
 
-    def __init__(self, layers):
+
+def flat(results):
+    for result in results:
+        yield from flat(result) if isinstance(result, tuple) else [result]
+
+
+class Model(nn.Module):
+    """A list of layer configs run in order; `inputs` names earlier results, else the one before is taken. Gives the
+    results that `outputs` names, {name: tensor}, else the last layer's.
+    """
+
+    def __init__(self, layers, inputs=("input",), outputs=None):
         super().__init__()
-        self.plan = []
+        self.inputs, self.outputs, self.plan = inputs, outputs, []
         for index, config in enumerate(layers):
             name = config.get("name", str(index))
             self.add_module(name, build(config))
-            self.plan.append((name, config.get("inputs")))
+            self.plan.append((name, config.get("inputs"), FURTHER.get(config["type"], [])))
 
-    def forward(self, x):
-        results = {"input": x}
-        for name, inputs in self.plan:
+    def forward(self, *xs):
+        results = dict(zip(self.inputs, xs))
+        x = xs[0]
+        for name, inputs, further in self.plan:
             x = getattr(self, name)(*([results[key] for key in inputs] if inputs else [x]))
-            x = x[0] if isinstance(x, tuple) else x  # what recurrent layers and attention give beside it
+            if isinstance(x, tuple):
+                x, *others = flat(x)
+                results |= {f"{name}.{key}": other for key, other in zip(further, others)}
+            if isinstance(x, dict):
+                results |= {f"{name}.{key}": other for key, other in x.items()}
+                x = next(iter(x.values()))
             results[name] = x
-        return x
+        return {name: results[name] for name in self.outputs} if self.outputs else x
 
 
 def build(config):
-    if config["type"] == "Sequential":
-        return Model(config["layers"])
+    if config["type"] in ("Sequential", "Graph"):
+        return Model(config["layers"], outputs=config.get("outputs"))
     if config["type"] in ("Add", "Multiply", "Concat"):
         return Joined(config)
     options = {

@@ -75,6 +75,8 @@ bool is_inverse(const OptionCollector& options) {
 bool is_padding(const OptionCollector& options) { return options.values.count("padding") > 0 && !is_windowed(options); }
 bool is_resizing(const OptionCollector& options) { return options.values.count("scale_factor") > 0; }
 bool is_linear(const OptionCollector& options) { return options.values.count("out_features") > 0; }
+bool is_bilinear(const OptionCollector& options) { return options.values.count("in2_features") > 0; }
+bool is_table(const OptionCollector& options) { return options.values.count("num_embeddings") > 0; }
 bool is_norm_over_places(const nn::LayerType& type, const OptionCollector& options) {
   return type.name.starts_with("InstanceNorm") || options.values.count("num_groups") > 0 ||
          options.values.count("normalized_shape") > 0;
@@ -203,6 +205,7 @@ std::optional<std::int64_t> taps(const OptionCollector& options, int rank) {
 
 /// How many weights belong to one output of a linear layer or one output channel of a convolution; 0 for other layers.
 std::optional<std::int64_t> weights_of_output(const OptionCollector& options, int rank) {
+  if (is_bilinear(options)) return times(integer(options, "in1_features", 0), integer(options, "in2_features", 0));
   if (is_linear(options)) return integer(options, "in_features", 0);
   if (!is_convolution(options)) return 0;
   return times(integer(options, "in_channels", 0) / integer(options, "groups", 1), taps(options, rank));
@@ -229,6 +232,7 @@ std::optional<std::int64_t> parameter_count(const config::LayerSpec& layer) {
     return sum;
   }
   const OptionCollector options = options_of(layer);
+  if (is_table(options)) return times(integer(options, "num_embeddings", 0), integer(options, "embedding_dim", 0));
   if (!is_linear(options) && !is_convolution(options)) return layer.type->make(layer.options.get())->parameter_count();
   const std::int64_t outputs = integer(options, is_linear(options) ? "out_features" : "out_channels", 0);
   return plus(times(outputs, weights_of_output(options, layer.output.rank())), boolean(options, "bias") ? outputs : 0);

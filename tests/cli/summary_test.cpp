@@ -2,6 +2,7 @@
 
 #include "config/training_config.hpp"
 #include "support/catch.hpp"
+#include "support/layer_case.hpp"
 #include "support/program.hpp"
 #include "support/temp_folder.hpp"
 #include "taper/nn/registry.hpp"
@@ -151,12 +152,7 @@ TEST_CASE("summary stops at the layer that does not fit, and takes changes") {
 TEST_CASE("summary counts the parameters of every layer of the catalogue as the layer itself does") {
   const TempFolder folder;
   for (const nn::LayerType& type : nn::layer_types()) {
-    if (type.example_inputs.size() > 1 || type.reads[0] == nn::Elements::int64) continue;
-    json layer = json::parse(type.example), shape = json::array();
-    layer["type"] = type.name;
-    const Shape& input = type.example_inputs[0];
-    for (int d = 1; d < input.rank(); ++d) shape.push_back(input[d]);
-    const json model = {{"input", {{"shape", shape}}}, {"layers", {layer}}};
+    const auto model = test::example_model(type, nlohmann::ordered_json::parse(type.example));
     folder.write("m.json", model.dump());
     const config::LoadedModel loaded = config::load_model(folder / "m.json");
     INFO(type.name);

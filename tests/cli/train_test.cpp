@@ -258,3 +258,12 @@ TEST_CASE("a training whose reader left goes on to its end") {
   CHECK(program.wait().exit == 0);
   CHECK(slurp(folder / "a/eval/test.json") != "");
 }
+
+TEST_CASE("an epoch of the residual example trains") {
+  const TempFolder folder;
+  const Outcome outcome =
+      run_taper(TAPER_SOURCE_DIR, {"train", "examples/configs/residual.json", "--epochs", "1", "--out", folder / "run",
+                                   "--progress", "none", "--fail-under", "acc=0.8"});
+  INFO(outcome.err);
+  CHECK(outcome.exit == 0);
+}

@@ -279,4 +279,9 @@ TEST_CASE("a model larger than the memory is an error, and its summary takes non
   const Outcome summary = run_taper(folder.path(), {"summary", "huge.json"});
   CHECK(summary.exit == 0);
   CHECK(summary.out.find("\nparameters   40,000,000,000,000,000 (") != std::string::npos);
+  folder.write("table.json", R"({"input": {"shape": [3], "dtype": "int64"}, "layers": [
+  {"type": "Embedding", "num_embeddings": 10000000000000000, "embedding_dim": 5}]})");
+  const Outcome table = run_taper(folder.path(), {"summary", "table.json"});
+  CHECK(table.exit == 0);
+  CHECK(table.out.find("\nparameters   50,000,000,000,000,000 (") != std::string::npos);
 }

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "config/training_config.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "support/golden_options.hpp"
 #include "taper/autograd.hpp"
-#include "taper/nn/graph.hpp"
 #include "taper/nn/registry.hpp"
 
 using namespace taper;
@@ -25,19 +25,11 @@ Shared<nn::Module> build_layer(const json& layer) {
   return type.make(test::options_from(type, layer).get());
 }
 
-/// The graph of a `model` object; a nested Sequential is a graph too.
-Shared<nn::Graph> build_model(const json& model) {
-  const auto graph = Shared<nn::Graph>::make();
-  for (json layer : model.at("layers")) {
-    nn::Graph::Node node{.name = layer.value("name", ""),
-                         .module = nullptr,
-                         .inputs = layer.value("inputs", std::vector<std::string>{})};
-    layer.erase("name");
-    layer.erase("inputs");
-    node.module = layer.at("type") == "Sequential" ? build_model(layer) : build_layer(layer);
-    graph->append(std::move(node));
-  }
-  return graph;
+/// The model as a model file describes it.
+Shared<nn::Module> build_model(const json& model) {
+  const config::LoadedModel loaded = config::parse_model(model.dump(), "stored");
+  if (!loaded.model.complete) throw std::runtime_error(loaded.errors);
+  return config::build_model(loaded.model);
 }
 
 /// The largest finite number, or `least`.
@@ -194,7 +186,8 @@ TEST_CASE("every layer gives PyTorch's stored outputs and gradients") {
 }
 
 TEST_CASE("models give PyTorch's stored outputs and gradients") {
-  check_file("layers_model.json", [](const json& item) { return build_model(item.at("model")); });
+  for (const char* file : {"layers_model.json", "models_wired.json"})
+    check_file(file, [](const json& item) { return build_model(item.at("model")); });
 }
 
 TEST_CASE("inference from shapes agrees with the stored outputs of all batched cases") {
