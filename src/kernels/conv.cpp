@@ -343,27 +343,45 @@ void conv_backward_weight(const ConvParams& params, const T* dy, const T* x, T* 
     return;
   }
   const Sweep sweep = forward_sweep(p);
-  // dw[o, (c, t)] = sum over (n, i) of x[n, c, i s + t d - pad] dy[n, o, i], transposed: o runs along the vectors
-  for_blocks(cut(terms, group.out, depth, p.groups), p.groups, terms, group.out,
-             [&](auto g, auto i, auto rows, auto j, auto columns) {
-               const Scratch<T>& s = scratch<T>();
-               const std::int64_t o = g * group.out + j, row = packed_row<T>(columns);
-               const auto operands = [&](std::int64_t k, std::int64_t n) {
-                 const std::int64_t left_row = packed_row<T>(n);
-                 pack_taps(sweep, x + g * group.in * in, i, rows, k, n, s.left, left_row);
-                 for_plane_runs(k, n, out, [&](const Run& run) {
-                   const T* from = dy + (run.sample * p.out_channels + o) * out + run.first;
-                   pack_transposed(from, out, columns, run.last - run.first, s.right + run.at * row, row);
-                 });
-                 fill_last_vector(columns, n, s.right, row);
-                 return Operands<T>{{s.left, left_row, 1}, {s.right, row}};
-               };
-               sum_block<T>(rows, columns, depth, operands, s.result, kBlockColumns, false);
-               for (std::int64_t c = 0; c < columns; ++c) {
-                 T* to = dw + (o + c) * terms + i;
-                 for (std::int64_t r = 0; r < rows; ++r) to[r] = (add ? to[r] : T(0)) + s.result[r * kBlockColumns + c];
-               }
-             });
+  // Channels of the output run along the vectors, or positions if the channels would leave most of a vector empty.
+  const bool few = group.out * 2 < kLanes<T>;
+  const Grid grid = cut(terms, group.out, depth, p.groups);
+  // dw[o, (c, t)] = sum over (n, i) of x[n, c, i s + t d - pad] dy[n, o, i], transposed
+  for_blocks(grid, p.groups, terms, group.out, [&](auto g, auto i, auto rows, auto j, auto columns) {
+    const Scratch<T>& s = scratch<T>();
+    const std::int64_t o = g * group.out + j;
+    const auto pack_signal = [&](std::int64_t k, std::int64_t n) {
+      pack_taps(sweep, x + g * group.in * in, i, rows, k, n, s.left, packed_row<T>(n));
+    };
+    const auto operands = [&](std::int64_t k, std::int64_t n) {
+      const std::int64_t row = packed_row<T>(columns);
+      pack_signal(k, n);
+      for_plane_runs(k, n, out, [&](const Run& run) {
+        const T* from = dy + (run.sample * p.out_channels + o) * out + run.first;
+        pack_transposed(from, out, columns, run.last - run.first, s.right + run.at * row, row);
+      });
+      fill_last_vector(columns, n, s.right, row);
+      return Operands<T>{{s.left, packed_row<T>(n), 1}, {s.right, row}};
+    };
+    const auto multiply = [&](std::int64_t k, std::int64_t n, T* y, std::int64_t ldy, bool more) {
+      const std::int64_t row = packed_row<T>(n);
+      pack_signal(k, n);
+      for_plane_runs(k, n, out, [&](const Run& run) {
+        const T* from = dy + (run.sample * p.out_channels + o) * out + run.first;
+        for (std::int64_t c = 0; c < columns; ++c)
+          copy_run(from + c * out, run.last - run.first, s.right + c * row + run.at);
+      });
+      multiply_contiguous<T>(columns, rows, n, s.right, row, s.left, row, y, 1, ldy, more);
+    };
+    if (few)
+      sum_in_steps(rows, columns, depth, multiply, s.result, kBlockColumns, false);
+    else
+      sum_block<T>(rows, columns, depth, operands, s.result, kBlockColumns, false);
+    for (std::int64_t c = 0; c < columns; ++c) {
+      T* to = dw + (o + c) * terms + i;
+      for (std::int64_t r = 0; r < rows; ++r) to[r] = (add ? to[r] : T(0)) + s.result[r * kBlockColumns + c];
+    }
+  });
 }
 
 template <class T>

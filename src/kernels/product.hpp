@@ -163,23 +163,21 @@ struct Grid {
 };
 Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t batch);
 
-/// c = the block's product, or c += with `add`: takes the terms in steps of `kBlockDepth`, and joins long
-/// float32 sums in double. `operands(first, depth)` gives the operands for these terms. `row` is the distance of the rows
-/// of a block in the working memory; rows * row elements fit it.
-template <class T, class MakeOperands>
-void sum_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const MakeOperands& operands, T* c,
-               std::int64_t ldc, bool add, std::int64_t row = kBlockColumns) {
+/// c = a block's sum over `depth` terms, or c += with `add`: takes them in steps of `kBlockDepth`, and joins long
+/// float32 sums in double. `multiply(first, n, y, row, add)` sums the terms [first, first + n) to y. `row` is the
+/// distance of the rows of a block in the working memory; rows * row elements fit it.
+template <class T, class Multiply>
+void sum_in_steps(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Multiply& multiply, T* c,
+                  std::int64_t ldc, bool add, std::int64_t row = kBlockColumns) {
   if (sizeof(T) == sizeof(double) || depth <= kLongSum) {
-    for (std::int64_t k = 0; k < depth; k += kBlockDepth<T>) {
-      const std::int64_t n = std::min(kBlockDepth<T>, depth - k);
-      multiply_block<T>(rows, columns, n, operands(k, n), c, ldc, add || k > 0);
-    }
+    for (std::int64_t k = 0; k < depth; k += kBlockDepth<T>)
+      multiply(k, std::min(kBlockDepth<T>, depth - k), c, ldc, add || k > 0);
     return;
   }
   const Scratch<T>& s = scratch<T>();
   for (std::int64_t k = 0; k < depth; k += kBlockDepth<T>) {
     const std::int64_t n = std::min(kBlockDepth<T>, depth - k);
-    multiply_block<T>(rows, columns, n, operands(k, n), s.part, row, k % kLongSum != 0);
+    multiply(k, n, s.part, row, k % kLongSum != 0);
     if (k + n < depth && (k + n) % kLongSum != 0) continue;
     const bool first = k < kLongSum;
     // sums[i, j] = (first ? 0 : sums[i, j]) + part[i, j]
@@ -195,6 +193,16 @@ void sum_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, cons
       const double sum = s.sums[i * row + j];
       c[i * ldc + j] = static_cast<T>(add ? static_cast<double>(c[i * ldc + j]) + sum : sum);
     }
+}
+
+/// The same for operands: `operands(first, n)` gives those of the terms [first, first + n).
+template <class T, class MakeOperands>
+void sum_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const MakeOperands& operands, T* c,
+               std::int64_t ldc, bool add, std::int64_t row = kBlockColumns) {
+  const auto multiply = [&](std::int64_t k, std::int64_t n, T* y, std::int64_t ldy, bool more) {
+    multiply_block<T>(rows, columns, n, operands(k, n), y, ldy, more);
+  };
+  sum_in_steps(rows, columns, depth, multiply, c, ldc, add, row);
 }
 
 }  // namespace taper::kernels
