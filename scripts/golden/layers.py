@@ -270,7 +270,7 @@ def drawn_models():
     rng = random.Random(7)
     torch.manual_seed(7)
     for index in range(36):
-        shape, layers = random_model(rng, lambda kind: kind != "PReLU")
+        shape, layers = random_model(rng)
         kinds = ", ".join(layer["type"] for layer in layers)
         yield model(f"drawn model {index}: {kinds}", [rng.choice([0, 2, 2, 3]), *shape], layers, rng.choice(["train", "eval"]))
 

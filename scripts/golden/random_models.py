@@ -52,11 +52,15 @@ class Draw:
         return [self.rng.randint(low, high) for _ in range(n)]
 
     def join(self):
-        """Adds, multiplies or concatenates with an earlier result, where that fits."""
+        """Joins with an earlier result, where that fits."""
         earlier = self.rng.randrange(len(self.results))
         newest = len(self.results) - 1
-        kind = self.rng.choice(["Add", "Multiply", "Concat"])
-        self.try_layer(kind, [earlier, newest], **({"dim": 1} if kind == "Concat" else {}))
+        kind = self.rng.choice(["Add", "Multiply", "Concat", "Bilinear"])
+        options = {"dim": 1} if kind == "Concat" else {}
+        if kind == "Bilinear":
+            widths = [self.results[i][1].shape[-1] for i in (earlier, newest)]
+            options = {"in1_features": widths[0], "in2_features": widths[1], "out_features": self.rng.choice([2, 3])}
+        self.try_layer(kind, [earlier, newest], **options)
 
     def finish(self):
         self.try_layer("Flatten")
