@@ -313,9 +313,37 @@ def max_pools():
                  "* volume(options), 1 / options.norm_type);", ", 1 / options.norm_type);", "every layer gives PyTorch's*")
 
 
+def wired():
+    graph, reader, embedding = "modules/graph.cpp", "src/config/layers_reader.cpp", "src/kernels/embedding.cpp"
+    yield Mutant("a result dropped while it is still read", graph, "if (values_[value].last_reader == i)",
+                 "if (values_[value].last_reader >= i)", "*graph*")
+    yield Mutant("a result kept when nobody reads it any more", graph, "values[value] = Tensor();", "continue;", "*graph*")
+    yield Mutant("a layer without inputs reads the graph's", graph, "wired.inputs.push_back(nodes_.empty() ? 0 : nodes_.back().first_value);",
+                 "wired.inputs.push_back(0);", "*graph*")
+    yield Mutant("further results in the wrong order", graph, "keep(first + k, std::move(results[k]));",
+                 "keep(first + (k == 0 ? 0 : count - k), std::move(results[k]));", "*graph*")
+    yield Mutant("a graph's outputs all the main one", graph, "results.push_back(values[value]);",
+                 "results.push_back(values[outputs_[value - value]]);", "*graph*")
+    yield Mutant("the input's outline for a further result", reader,
+                 "spec.further.assign(outputs->begin() + 1, outputs->end());",
+                 "spec.further.assign(outputs->begin(), outputs->end() - 1);", "*beside its main result*")
+    yield Mutant("indices taken for numbers", reader, "if (wanted == given) continue;", "continue;", "*element types*")
+    yield Mutant("the padding row gets a gradient", embedding, "if (row == p.padding_row) continue;", "",
+                 "*a table's gradient*")
+    yield Mutant("frequency of the wrong row", embedding, "double(run.last - run.first)", "double(run.last)",
+                 "*a table's gradient*")
+    yield Mutant("rows that nobody reads keep what was there", embedding, "  if (!add)\n    parallel_for(p.rows",
+                 "  if (!add && p.count > 0)\n    parallel_for(p.rows", "*a table's gradient*")
+    yield Mutant("slope of the wrong channel", "src/kernels/prelu.cpp", "body(b, plane % p.channels, first,",
+                 "body(b, plane / p.channels % p.channels, first,", "*prelu*")
+    yield Mutant("Bilinear bounded by the second input", "modules/bilinear.cpp", "1 / std::sqrt(double(n1))",
+                 "1 / std::sqrt(double(n2))", "*bilinear starts*")
+
+
 MUTANTS = [
     mutant
     for family in (geometry, average_pools, convolutions, dense, losses, optimisers, autograd, recurrent, norms,
-                   transposed_and_resized, gates, attention, max_pools)
+                   transposed_and_resized, gates, attention, max_pools,
+                   wired)
     for mutant in family()
 ]

@@ -90,9 +90,29 @@ CatalogueEntry sequential() {
           .options = {{.key = "layers",
                        .type = "list of layers",
                        .default_value = "",
-                       .rule = "not empty",
+                       .rule = "",
                        .help = "what is applied, in order; inside there are no \"inputs\"",
                        .required = true}},
+          .is_layer = true};
+}
+
+CatalogueEntry graph() {
+  return {.group = "Layers",
+          .name = "Graph",
+          .summary = "A block whose layers read any earlier ones of it, \"input\" being the block's own.",
+          .example = R"({"type": "Graph", "layers": [{"type": "Tanh"}, {"type": "Add", "inputs": ["0", "input"]}]})",
+          .options = {{.key = "layers",
+                       .type = "list of layers",
+                       .default_value = "",
+                       .rule = "",
+                       .help = "in order; what the last one gives is the block's result",
+                       .required = true},
+                      {.key = "outputs",
+                       .type = "list of strings",
+                       .default_value = "null",
+                       .rule = "not empty",
+                       .help = "names of what the block gives instead, read outside as \"block\" and \"block.name\"",
+                       .required = false}},
           .is_layer = true};
 }
 
@@ -105,6 +125,7 @@ std::vector<CatalogueEntry> catalogue() {
     entries.back().is_layer = true;
   }
   entries.push_back(sequential());
+  entries.push_back(graph());
   for (const auto& type : nn::loss_types()) entries.push_back(entry_of("Losses", type, full_example(type.name, "")));
   for (const auto& type : optim::optimizer_types())
     entries.push_back(entry_of("Optimizers", type, full_example(type.name, "")));

@@ -32,7 +32,9 @@ std::string page(const CatalogueEntry& entry) {
     text += "\n" + table.to_string();
   }
   if (entry.is_layer)
-    text += "\nEvery layer also takes \"name\", and \"inputs\": names of earlier layers or \"input\".\n";
+    text +=
+        "\nEvery layer also takes \"name\", and \"inputs\": names of earlier layers, their further "
+        "results\n(\"pool1.indices\") or \"input\".\n";
   return text + cat("\nExample\n  ", entry.example, "\n");
 }
 

@@ -38,6 +38,7 @@ TEST_CASE("layers lists all that a config can name, also as JSON") {
   std::vector<std::string> expected;
   for (const auto& type : nn::layer_types()) expected.push_back(type.name);
   expected.push_back("Sequential");
+  expected.push_back("Graph");
   for (const auto& type : nn::loss_types()) expected.push_back(type.name);
   for (const auto& type : optim::optimizer_types()) expected.push_back(type.name);
   for (const auto& type : optim::scheduler_types()) expected.push_back(type.name);

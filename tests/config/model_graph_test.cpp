@@ -246,3 +246,13 @@ TEST_CASE("training refuses models that it cannot feed") {
         "/data/normalize (line 1): indices are not scaled: expected \"none\", got \"standard\"");
   CHECK(errors(R"({"inputs": {"x": {"shape": [3]}}, "layers": [{"type": "ReLU"}], "outputs": ["0"]})") == "");
 }
+
+TEST_CASE("a block without layers gives back its input, as an empty Sequential does in PyTorch") {
+  for (const char* type : {"Sequential", "Graph"}) {
+    const ModelSpec model =
+        model_of(std::string(R"({"input": {"shape": [3]}, "layers": [{"type": ")") + type +
+                 R"(", "name": "shortcut", "layers": []}, {"type": "Add", "inputs": ["shortcut", "input"]}]})");
+    CHECK(json_of(model_of(json_of(model).dump())) == json_of(model));
+    CHECK((*build_model(model))(tensor({{1.0, 2.0, 3.0}})).to_vector<float>() == std::vector<float>{2, 4, 6});
+  }
+}
