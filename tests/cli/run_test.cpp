@@ -273,3 +273,53 @@ TEST_CASE("run refuses a model with an unknown key") {
   CHECK(outcome.exit == 2);
   CHECK(outcome.err.find("unknown key; did you mean layers?") != std::string::npos);
 }
+
+TEST_CASE("run answers PyTorch's stored models of several inputs and outputs, with blocks and running statistics") {
+  const TempFolder folder;
+  using Json = nlohmann::ordered_json;
+  const Json golden = test::read_golden<Json>("models_wired.json");
+  CHECK(golden["cases"].size() >= 19);
+  // One tensor under `key` alone is the model's only one; several stand under the plural.
+  const auto tensors_of = [](const Json& stored, const std::string& key, const char* alone) {
+    std::vector<NamedTensor> tensors;
+    const Json several = stored.contains(key) ? Json{{alone, stored[key]}} : stored[key + "s"];
+    for (const auto& [name, value] : several.items())
+      if (!value.is_null()) tensors.push_back({name, test::golden_tensor(value, DType::float64)});
+    return tensors;
+  };
+  for (const Json& stored : golden["cases"]) {
+    INFO(stored["name"]);
+    folder.write("m.json", stored["model"].dump());
+    std::vector<NamedTensor> weights;
+    for (const char* kind : {"parameters", "buffers"})
+      if (stored.contains(kind))
+        for (const auto& [name, value] : stored[kind].items())
+          weights.push_back({name, test::golden_tensor(value, DType::float64)});
+    io::save_safetensors(folder / "x.safetensors", tensors_of(stored, "input", "input"));
+    io::save_safetensors(folder / "gy.safetensors", tensors_of(stored, "grad_output", "output"));
+    std::vector<std::string> arguments{"m.json",  "--input", "x.safetensors", "--grad-output", "gy.safetensors",
+                                       "--dtype", "float64", "--mode",        stored["mode"]};
+    if (!weights.empty()) {
+      io::save_safetensors(folder / "w.safetensors", weights);
+      arguments.insert(arguments.end(), {"--weights", "w.safetensors"});
+    }
+    const auto out = results(folder, arguments);
+    std::size_t compared = 0;
+    const auto compare = [&](const std::string& prefix, const std::vector<NamedTensor>& expected) {
+      for (const auto& [name, tensor] : expected) {
+        INFO(prefix + name);
+        const Tensor* found = out.find(prefix + name);
+        REQUIRE(found);
+        CHECK(test::golden_difference(*found, tensor, {.relative = 1e-12, .floor = 1}) == "");
+        ++compared;
+      }
+    };
+    compare("", tensors_of(stored, "output", "output"));
+    compare("grad.", tensors_of(stored, "grad_input", "input"));
+    std::vector<NamedTensor> gradients;
+    for (const auto& [name, value] : stored["grad_parameters"].items())
+      if (!value.is_null()) gradients.push_back({name, test::golden_tensor(value, DType::float64)});
+    compare("grad.", gradients);
+    CHECK(compared == out.tensors.size());
+  }
+}

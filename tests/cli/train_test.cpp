@@ -267,3 +267,40 @@ TEST_CASE("an epoch of the residual example trains") {
   INFO(outcome.err);
   CHECK(outcome.exit == 0);
 }
+
+TEST_CASE("a model of indices trains, is evaluated and predicts; numbers that are no indices are refused") {
+  const TempFolder folder;
+  const auto save = [&](const char* file, double last) {
+    Tensor words = zeros({60, 5}), classes = zeros({60}, DType::int64);
+    for (std::int64_t i = 0; i < 300; ++i) words.data<float>()[i] = float((i / 5 * 7 + i % 5 * (1 + i / 5 % 2)) % 11);
+    for (std::int64_t i = 0; i < 60; ++i) classes.data<std::int64_t>()[i] = words.data<float>()[5 * i] < 5;
+    words.data<float>()[299] = float(last);
+    io::save_npy(folder / file, words);
+    io::save_npy(folder / "y.npy", classes);
+  };
+  save("x.npy", 3);
+  save("half.npy", 0.5);
+  save("large.npy", 11);
+  folder.write("c.json", R"({
+    "model": {"input": {"shape": [5], "dtype": "int64"}, "layers": [
+      {"type": "Embedding", "num_embeddings": 11, "embedding_dim": 3}, {"type": "Flatten"},
+      {"type": "Linear", "out_features": 2}]},
+    "data": {"train": {"path": "x.npy", "targets": "y.npy"}, "test": {"path": "x.npy", "targets": "y.npy"}},
+    "loss": {"type": "CrossEntropyLoss"}, "optimizer": {"type": "Adam", "lr": 0.05},
+    "train": {"epochs": 20, "batch_size": 7, "seed": 1}, "metrics": ["accuracy"]})");
+  const auto train = [&](const char* inputs) {
+    return run_taper(folder.path(), {"train", "c.json", "--out", "run", "--force", "--progress", "none", "--fail-under",
+                                     "acc=0.9", "--set", std::string("data.train.path=") + inputs});
+  };
+  const Outcome trained = train("x.npy");
+  INFO(trained.err);
+  CHECK(trained.exit == 0);
+  const Outcome predicted = run_taper(folder.path(), {"predict", "run", "x.npy"});
+  CHECK(predicted.err == "");
+  CHECK(std::count(predicted.out.begin(), predicted.out.end(), '\n') == 61);
+  CHECK(train("half.npy")
+            .err.find("/data/train: input 299 is no index: expected a whole number of at most 2^24, got 0.5") !=
+        std::string::npos);
+  CHECK(train("large.npy").err.find("embedding: index out of range: expected 0 to 10, got 11 at [") !=
+        std::string::npos);
+}
