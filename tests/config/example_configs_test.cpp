@@ -96,10 +96,11 @@ TEST_CASE("the residual example gives the bits of the same blocks written in C++
   const auto expected = step(by_hand);
   auto got = step(*from_json);
   REQUIRE(got.size() == expected.size());
-  for (const auto& [name, values] : expected) {
-    INFO(name);
-    const auto it = std::find_if(got.begin(), got.end(), [&](const auto& entry) { return entry.first == name; });
+  for (const auto& wanted : expected) {
+    INFO(wanted.first);
+    const auto it =
+        std::find_if(got.begin(), got.end(), [&](const auto& entry) { return entry.first == wanted.first; });
     REQUIRE(it != got.end());
-    CHECK(test::same_bits(it->second, values));
+    CHECK(test::same_bits(it->second, wanted.second));
   }
 }

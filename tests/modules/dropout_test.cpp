@@ -82,7 +82,9 @@ TEST_CASE("channel dropout drops whole channels of each sample, batched or not, 
     Tensor (*drop)(const Tensor&, double, bool);
     Shape batched;
   } kinds[] = {{F::dropout1d, {31, 101, 3}}, {F::dropout2d, {31, 101, 3, 2}}, {F::dropout3d, {31, 101, 3, 2, 5}}};
-  for (const auto& [drop, shape] : kinds) {
+  for (const auto& kind : kinds) {
+    const auto drop = kind.drop;
+    const Shape& shape = kind.batched;
     manual_seed(7);
     const Tensor x = uniform(shape, 1, 2, DType::float64).requires_grad_();
     const Tensor y = drop(x, 0.3, true);
