@@ -15,7 +15,7 @@ def geometry():
     file = "src/base/window.cpp"
     yield Mutant("floor for ceil", file, "if (travel % w.stride != 0) ++steps;", "", "*average pools are valid*")
     yield Mutant("last window in the right padding kept", file, "return steps >= starts ? steps : steps + 1;",
-                 "return steps + 1;", "*average pools are valid*")
+                 "return starts < 0 ? starts : steps + 1;", "*average pools are valid*")
     yield Mutant("truncation for floor in sizes", file, "checked::floor_div(travel, w.stride)", "(travel / w.stride)",
                  "*output sizes*")
     yield Mutant("padding limit of half a kernel rounded up", file, "*dilated : w.kernel) / 2;",
@@ -46,7 +46,8 @@ def average_pools():
     yield Mutant("even windows that are not", fixed, "if (q.in[i] % q.out[i] != 0) return std::nullopt;", "",
                  "adaptive average pools*")
     yield Mutant("uniform divisor of the first window", axis,
-                 "if (first != last || (first != window.kernel && out > 2)) return std::nullopt;", "", "*average pools*")
+                 "if (first != last || (first != window.kernel && out > 2)) return std::nullopt;",
+                 "if (last < 0) return std::nullopt;", "*average pools*")
     yield Mutant("divisor of the full kernel", axis,
                  "for (; o < o1; ++o) visit(o, o + 1, at(o).counted(count_include_pad));",
                  "for (; o < o1; ++o) visit(o, o + 1, w.kernel);", "*average pools*")
@@ -55,7 +56,7 @@ def average_pools():
     yield Mutant("last run of a row left out", loops, "for (; o < o1; ++o) border(o);\n}", "}", "*average pools*")
     yield Mutant("gradient of dilated pools overwritten", "src/kernels/dilated_avg_pool.cpp",
                  "target[n] = add ? target[n] + static_cast<T>(sums[n]) : static_cast<T>(sums[n]);",
-                 "target[n] = static_cast<T>(sums[n]);", "*average pools*")
+                 "target[n] = static_cast<T>(add ? sums[n] : sums[n]);", "*average pools*")
     yield Mutant("adaptive windows end at the floor", "src/base/window.hpp",
                  "const std::int64_t last = ceil_scaled(i + 1, length, outputs);",
                  "const std::int64_t last = floor_scaled(i + 1, length, outputs);", "adaptive windows*")

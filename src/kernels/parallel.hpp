@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -15,6 +16,12 @@ void set_max_threads(int n) noexcept;
 /// Work below this many elementary operations stays on the calling thread.
 inline constexpr std::int64_t kSerialWork = 32768;
 
+/// Becomes a 64-bit integer and nothing else: what takes it cannot have narrower bounds.
+struct WideBound {
+  template <class I, class = std::enable_if_t<std::is_same_v<I, std::int64_t>>>
+  operator I() const;
+};
+
 /// Calls `body(first, last)` on consecutive ranges that cover `[0, units)`, in parallel when the total
 /// work is worth a team of threads.
 ///
@@ -23,6 +30,7 @@ inline constexpr std::int64_t kSerialWork = 32768;
 /// that are joined afterwards (`tree_sum`). `body` must not throw.
 template <class Body>
 void parallel_for(std::int64_t units, std::int64_t work_per_unit, const Body& body) {
+  static_assert(std::is_invocable_v<const Body&, WideBound, WideBound>, "the body must take 64-bit bounds");
 #ifdef _OPENMP
   const bool worth_it = units > 1 && (work_per_unit >= kSerialWork || units * work_per_unit >= kSerialWork);
   if (worth_it && max_threads() > 1 && !omp_in_parallel()) {

@@ -50,6 +50,14 @@ TEST_CASE("products whose rows lie more than 2^32 elements apart are right (mlx 
   }
 }
 
+template <class Body>
+constexpr bool is_loop_body(const Body&) {
+  return std::is_invocable_v<const Body&, kernels::WideBound, kernels::WideBound>;
+}
+static_assert(is_loop_body([](std::int64_t, std::int64_t) {}));
+static_assert(!is_loop_body([](int, int) {}), "a body of narrow bounds must not compile");
+static_assert(!is_loop_body([](std::int64_t, int) {}), "a body of narrow bounds must not compile");
+
 TEST_CASE("a parallel loop over more than 2^32 units sees 64-bit bounds (CVE-2020-15202)", "[fault-81]") {
   const std::int64_t units = (std::int64_t{1} << 32) + 5;
   const int kept = kernels::max_threads();
