@@ -23,6 +23,8 @@ Tensor Module::forward_all(std::span<const Tensor> inputs) {
 
 std::vector<Tensor> Module::forward_outputs(std::span<const Tensor> inputs) { return {forward_all(inputs)}; }
 
+std::vector<std::string> Module::further_outputs() const { return {}; }
+
 void Module::train(bool on) {
   training_ = on;
   for (const auto& [name, child] : children_) child->train(on);

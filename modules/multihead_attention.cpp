@@ -293,6 +293,8 @@ std::vector<Tensor> MultiheadAttention::forward_outputs(std::span<const Tensor> 
   return {result.output, result.weights};
 }
 
+std::vector<std::string> MultiheadAttention::further_outputs(const Options&) { return {"attn_weights"}; }
+
 Shape MultiheadAttention::infer(Options& options, std::span<const Shape> inputs) {
   check_count(inputs.size());
   const Shape& query = inputs[0];

@@ -45,6 +45,13 @@ std::vector<LayerType>& registry() {
 
 }  // namespace
 
+LayerType::LayerType() = default;
+LayerType::~LayerType() = default;
+LayerType::LayerType(const LayerType&) = default;
+LayerType::LayerType(LayerType&&) noexcept = default;
+LayerType& LayerType::operator=(const LayerType&) = default;
+LayerType& LayerType::operator=(LayerType&&) noexcept = default;
+
 const std::vector<LayerType>& layer_types() { return registry(); }
 
 const LayerType* find_layer_type(const std::string& name) {

@@ -50,6 +50,11 @@ Sizes<N>::Sizes(std::initializer_list<std::int64_t> list) {
 }
 
 template <int N>
+OptionalSizes<N>::OptionalSizes(std::int64_t all) {
+  values.fill(all);
+}
+
+template <int N>
 OptionalSizes<N>::OptionalSizes(std::initializer_list<std::optional<std::int64_t>> list) {
   if (list.size() != 1 && list.size() != std::size_t(N)) fail_arity(N, list.size());
   values.fill(*list.begin());
@@ -77,12 +82,27 @@ PoolPadding<N>::PoolPadding(const char* word) : same(true) {
 }
 
 template <int N>
+FieldType field_type(const ConvPadding<N>*) {
+  static constexpr const char* words[] = {"same", "valid"};
+  return {.kind = FieldType::padding, .arity = N, .choices = words};
+}
+template <int N>
+FieldType field_type(const PoolPadding<N>*) {
+  static constexpr const char* words[] = {"same"};
+  return {.kind = FieldType::padding, .arity = N, .choices = words};
+}
+
+template <int N>
 Value to_value(const Sizes<N>& value) {
   return one_or_list(value.values);
 }
 template <int N>
 Value to_value(const OptionalSizes<N>& value) {
   return one_or_list(value.values);
+}
+template <int N>
+Value to_value(const MaybeSizes<N>& value) {
+  return value ? to_value(*value) : Value();
 }
 template <int N>
 Value to_value(const ConvPadding<N>& value) {
@@ -104,6 +124,13 @@ std::string from_value(const Value& from, OptionalSizes<N>& to) {
   std::string problem =
       fill(from, N, true, [&](int i, const Value& v) { return taper::from_value(v, sizes.values[std::size_t(i)]); });
   if (problem.empty()) to = sizes;
+  return problem;
+}
+template <int N>
+std::string from_value(const Value& from, MaybeSizes<N>& to) {
+  Sizes<N> sizes;
+  std::string problem = from.is_null() ? "" : from_value(from, sizes);
+  if (problem.empty()) to = from.is_null() ? MaybeSizes<N>() : sizes;
   return problem;
 }
 template <int N>
@@ -196,10 +223,14 @@ std::string from_value(const Value& from, Extents& to) {
   template struct PoolPadding<N>;                                   \
   template Value to_value(const Sizes<N>&);                         \
   template Value to_value(const OptionalSizes<N>&);                 \
+  template FieldType field_type(const ConvPadding<N>*);             \
+  template FieldType field_type(const PoolPadding<N>*);             \
+  template Value to_value(const MaybeSizes<N>&);                    \
   template Value to_value(const ConvPadding<N>&);                   \
   template Value to_value(const PoolPadding<N>&);                   \
   template std::string from_value(const Value&, Sizes<N>&);         \
   template std::string from_value(const Value&, OptionalSizes<N>&); \
+  template std::string from_value(const Value&, MaybeSizes<N>&);    \
   template std::string from_value(const Value&, ConvPadding<N>&);   \
   template std::string from_value(const Value&, PoolPadding<N>&)
 TAPER_INSTANTIATE_SIZES(1);

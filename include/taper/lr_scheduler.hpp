@@ -21,7 +21,7 @@ class Optimizer;
 struct Milestones {
   std::vector<std::int64_t> epochs;
   Milestones() = default;
-  Milestones(std::initializer_list<std::int64_t> list) : epochs(list) {}
+  Milestones(std::initializer_list<std::int64_t> list);
 };
 FieldType field_type(const Milestones*);
 Value to_value(const Milestones& value);

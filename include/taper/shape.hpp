@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <span>
 #include <string>
+#include <type_traits>
 
 namespace taper {
 
@@ -16,10 +16,13 @@ class Shape {
   static constexpr int kMaxRank = 8;
 
   Shape() = default;
-  Shape(std::initializer_list<std::int64_t> extents)
-      : Shape(std::span<const std::int64_t>(extents.begin(), extents.size())) {}
-  /// Errors: `ErrorKind::shape` as described above.
-  explicit Shape(std::span<const std::int64_t> extents);
+  /// Errors (as of the next two): `ErrorKind::shape` as described above.
+  Shape(std::initializer_list<std::int64_t> extents) : Shape(extents.begin(), extents.size()) {}
+  Shape(const std::int64_t* extents, std::size_t rank);
+  /// From a vector, an array or a span. A template that does not look at shapes: a plain `std::span` parameter would
+  /// make every copy of a shape ask whether it is a range, which costs each includer 40 ms.
+  template <class Extents, class = std::enable_if_t<!std::is_same_v<Extents, Shape>>>
+  explicit Shape(const Extents& extents) : Shape(extents.data(), extents.size()) {}
 
   int rank() const noexcept { return rank_; }
   std::int64_t numel() const noexcept { return numel_; }

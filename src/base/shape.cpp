@@ -5,11 +5,12 @@
 
 namespace taper {
 
-Shape::Shape(std::span<const std::int64_t> extents) {
-  if (extents.size() > std::size_t(kMaxRank)) [[unlikely]]
-    fail(ErrorKind::shape, "shape: too many dimensions: expected at most ", kMaxRank, ", got ", extents.size());
+Shape::Shape(const std::int64_t* extents, std::size_t rank) {
+  if (rank > std::size_t(kMaxRank)) [[unlikely]]
+    fail(ErrorKind::shape, "shape: too many dimensions: expected at most ", kMaxRank, ", got ", rank);
   bool empty = false;
-  for (const std::int64_t extent : extents) {
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::int64_t extent = extents[i];
     if (extent < 0) [[unlikely]]
       fail(ErrorKind::shape, "shape: extents must not be negative: expected >= 0, got ", extent, " in dimension ",
            rank_);
@@ -23,7 +24,7 @@ Shape::Shape(std::span<const std::int64_t> extents) {
 }
 
 Shape Shape::slice(int first, int last) const {
-  return Shape(std::span<const std::int64_t>(extents_ + first, extents_ + last));
+  return Shape(extents_ + first, std::size_t(last - first));
 }
 
 Shape Shape::concat(const Shape& tail) const {
@@ -31,13 +32,13 @@ Shape Shape::concat(const Shape& tail) const {
   int n = 0;
   for (const auto extent : *this) joined[n++] = extent;
   for (const auto extent : tail) joined[n++] = extent;
-  return Shape(std::span<const std::int64_t>(joined, std::size_t(n)));
+  return Shape(joined, std::size_t(n));
 }
 
 Shape Shape::with(int i, std::int64_t extent) const {
   std::int64_t changed[kMaxRank];
   for (int d = 0; d < rank_; ++d) changed[d] = d == i ? extent : extents_[d];
-  return Shape(std::span<const std::int64_t>(changed, std::size_t(rank_)));
+  return Shape(changed, std::size_t(rank_));
 }
 
 std::string to_string(const Shape& shape) {

@@ -32,7 +32,7 @@ std::string written(Extents extents) {
 
 /// The shape `extents` stand for when `x` takes it, one -1 being what the others leave.
 Shape filled(const char* where, const Tensor& x, Extents extents) {
-  std::int64_t known[Shape::kMaxRank];
+  std::int64_t known[Shape::kMaxRank] = {};
   int open = -1;
   if (extents.size() > std::size_t(Shape::kMaxRank)) return Shape(extents);  // refuses it
   for (int d = 0; d < int(extents.size()); ++d) {

@@ -5,6 +5,8 @@ namespace taper::optim {
 
 // --- fields ---------------------------------------------------------------------------------------------------------
 
+Milestones::Milestones(std::initializer_list<std::int64_t> list) : epochs(list) {}
+
 FieldType field_type(const Milestones*) { return {.kind = FieldType::numbers}; }
 
 Value to_value(const Milestones& value) {

@@ -81,7 +81,7 @@ class MultiheadAttention : public Layer<MultiheadAttentionOptions> {
                          const AttentionArguments& arguments = {});
 
   static Shape infer(Options& options, std::span<const Shape> inputs);
-  static std::vector<std::string> further_outputs(const Options&) { return {"attn_weights"}; }
+  static std::vector<std::string> further_outputs(const Options& options);
   static std::vector<Outline> infer_further(const Options& options, std::span<const Shape> inputs);
 
   Tensor in_proj_weight;  ///< [3 embed_dim, embed_dim]; undefined with another kdim or vdim

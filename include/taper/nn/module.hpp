@@ -48,7 +48,7 @@ class Module {
   /// All results: the one of `forward_all`, then those that `further_outputs` names.
   virtual std::vector<Tensor> forward_outputs(std::span<const Tensor> inputs);
   /// Names of what the module gives beside its main result, "indices"; a `Graph` reads them as "pool1.indices".
-  virtual std::vector<std::string> further_outputs() const { return {}; }
+  virtual std::vector<std::string> further_outputs() const;
   Tensor operator()(const Tensor& x) { return forward(x); }
 
   /// Training mode is on at first; it matters to layers such as Dropout. Reaches all children.

@@ -13,6 +13,13 @@ inline constexpr std::size_t kManyInputs = std::size_t(-1);
 
 /// A layer as JSON, `taper layers` and the tests of every layer know it.
 struct LayerType {
+  LayerType();
+  ~LayerType();
+  LayerType(const LayerType&);
+  LayerType(LayerType&&) noexcept;
+  LayerType& operator=(const LayerType&);
+  LayerType& operator=(LayerType&&) noexcept;
+
   std::string name;                   ///< the class name and JSON "type"
   std::string summary;                ///< one sentence with the shape law
   std::string example;                ///< a JSON object of options that builds the layer on `example_input`

@@ -31,12 +31,8 @@ template <int N>
 struct OptionalSizes {
   std::array<std::optional<std::int64_t>, N> values{};
 
-  OptionalSizes(int all) {
-    for (auto& value : values) value = all;
-  }
-  OptionalSizes(std::int64_t all) {
-    for (auto& value : values) value = all;
-  }
+  OptionalSizes(int all) : OptionalSizes(std::int64_t(all)) {}
+  OptionalSizes(std::int64_t all);
   /// Errors: `ErrorKind::config` unless there is one entry or N.
   OptionalSizes(std::initializer_list<std::optional<std::int64_t>> list);
 
@@ -45,9 +41,24 @@ struct OptionalSizes {
 
 /// `Sizes` that may be left out, as a pool's stride: `{2, 3}` gives one.
 template <int N>
-struct MaybeSizes : std::optional<Sizes<N>> {
-  using std::optional<Sizes<N>>::optional;
-  MaybeSizes(std::initializer_list<std::int64_t> list) : std::optional<Sizes<N>>(Sizes<N>(list)) {}
+class MaybeSizes {
+ public:
+  MaybeSizes() = default;
+  MaybeSizes(std::nullopt_t) {}
+  MaybeSizes(int all) : sizes_(all), given_(true) {}
+  MaybeSizes(std::int64_t all) : sizes_(all), given_(true) {}
+  MaybeSizes(const Sizes<N>& sizes) : sizes_(sizes), given_(true) {}
+  /// Errors: `ErrorKind::config` unless there is one number or N.
+  MaybeSizes(std::initializer_list<std::int64_t> list) : sizes_(list), given_(true) {}
+
+  explicit operator bool() const { return given_; }
+  const Sizes<N>& operator*() const { return sizes_; }
+  const Sizes<N>* operator->() const { return &sizes_; }
+  const Sizes<N>& value_or(const Sizes<N>& other) const { return given_ ? sizes_ : other; }
+
+ private:
+  Sizes<N> sizes_ = 0;
+  bool given_ = false;
 };
 
 /// One extent or a list of them: `7`, `{3, 5}`.
@@ -98,8 +109,12 @@ struct PoolPadding {
   std::array<PaddingSides, N> sides{};
 
   PoolPadding() = default;
-  PoolPadding(int all) { sides.fill(all); }
-  PoolPadding(std::int64_t all) { sides.fill(all); }
+  PoolPadding(int all) {
+    for (PaddingSides& side : sides) side = all;
+  }
+  PoolPadding(std::int64_t all) {
+    for (PaddingSides& side : sides) side = all;
+  }
   /// Errors: `ErrorKind::config` unless there is one entry or N.
   PoolPadding(std::initializer_list<PaddingSides> list);
   /// Errors: `ErrorKind::config` unless "same".
@@ -127,20 +142,23 @@ template <int N>
 std::string from_value(const Value& from, OptionalSizes<N>& to);
 
 template <int N>
-FieldType field_type(const ConvPadding<N>*) {
-  static constexpr const char* words[] = {"same", "valid"};
-  return {.kind = FieldType::padding, .arity = N, .choices = words};
+FieldType field_type(const MaybeSizes<N>*) {
+  return {.kind = FieldType::sizes, .nullable = true, .arity = N};
 }
+template <int N>
+Value to_value(const MaybeSizes<N>& value);
+template <int N>
+std::string from_value(const Value& from, MaybeSizes<N>& to);
+
+template <int N>
+FieldType field_type(const ConvPadding<N>*);
 template <int N>
 Value to_value(const ConvPadding<N>& value);
 template <int N>
 std::string from_value(const Value& from, ConvPadding<N>& to);
 
 template <int N>
-FieldType field_type(const PoolPadding<N>*) {
-  static constexpr const char* words[] = {"same"};
-  return {.kind = FieldType::padding, .arity = N, .choices = words};
-}
+FieldType field_type(const PoolPadding<N>*);
 template <int N>
 Value to_value(const PoolPadding<N>& value);
 template <int N>
