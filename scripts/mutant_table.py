@@ -96,7 +96,7 @@ def convolutions():
                  "std::clamp(floor_div(width->length - 1 - rw, width->stride) + 1 - base[2]",
                  "std::clamp(floor_div(width->length - 1 - rw, width->stride) - base[2]", "convolutions agree*")
     yield Mutant("line of the signal not checked", sweep, "return q >= 0 && q < length ? q : -1;",
-                 "return q < length ? q : -1;", "convolutions agree*")
+                 "return q <= length ? q : -1;", "convolutions agree*")
     yield Mutant("gradient of the weight overwritten", kernel,
                  "to[r] = (add ? to[r] : T(0)) + s.result[r * kBlockColumns + c];",
                  "to[r] = s.result[r * kBlockColumns + c];")
@@ -118,7 +118,7 @@ def dense():
                  "*linear*")
     yield Mutant("bias gradient overwritten", "src/kernels/linear.cpp",
                  "db[f + i] = static_cast<T>(add ? static_cast<double>(db[f + i]) + sum[i] : sum[i]);",
-                 "db[f + i] = static_cast<T>(sum[i]);", "*linear*")
+                 "db[f + i] = static_cast<T>(add ? sum[i] : sum[i]);", "*linear*")
     yield Mutant("batch as rows of the weight's gradient", "src/kernels/linear.cpp", ".lda = p.out_features,\n           .ldb = p.in_features,\n           .ldc = p.in_features,\n           .transpose_a = true,",
                  ".lda = p.in_features,\n           .ldb = p.in_features,\n           .ldc = p.in_features,\n           .transpose_a = true,", "*linear*")
     yield Mutant("reflection repeats the border", "src/kernels/pad.cpp", "return j < 0 ? -j : 2 * (in - 1) - j;",
@@ -131,7 +131,7 @@ def dense():
     yield Mutant("softmax's gradient without its mean", "src/kernels/softmax.cpp", "(static_cast<double>(dy[i]) - dot[c])",
                  "static_cast<double>(dy[i])", "softmax*")
     yield Mutant("dropout in evaluation", "modules/dropout.cpp", 'check("dropout", input, p);\n  if (!training || p == 0)',
-                 'check("dropout", input, p);\n  if (p == 0)', "*ropout*")
+                 'check("dropout", input, p);\n  if ((training && false) || p == 0)', "*ropout*")
     yield Mutant("dropout without its scale", "modules/dropout.cpp", "p < 1 ? 1 / (1 - p) : 0}", "1}", "*ropout*")
 
 
@@ -139,27 +139,27 @@ def losses():
     file = "src/kernels/cross_entropy.cpp"
     yield Mutant("label smoothing without the class weights", file, "all += weight_of(weight, j) * surprise(j);",
                  "all += surprise(j);", "[loss]")
-    yield Mutant("label smoothing's gradient dropped", file, "- (j == t ? hit[c] : 0) - part;", "- (j == t ? hit[c] : 0);",
+    yield Mutant("label smoothing's gradient dropped", file, "- (j == t ? hit[c] : 0) - part;", "- (j == t ? hit[c] : 0) - 0 * part;",
                  "[loss]")
     yield Mutant("an ignored target has a gradient", file, "const T d = t == p.ignore_index ? T(0) : T(slope * g[c]);",
-                 "const T d = T(slope * dy.at(row + c));", "[loss]")
+                 "const T d = T(slope * (t == p.ignore_index ? dy.at(row + c) : g[c]));", "[loss]")
     yield Mutant("ignored targets count in the mean", file, "if (target[r] != p.ignore_index) total += weight_of(weight, target[r]);",
                  "total += target[r] == p.ignore_index ? 1 : weight_of(weight, target[r]);", "[loss]")
     yield Mutant("class index one too large accepted", file, "target[r] >= classes)", "target[r] > classes)", "*target*")
     yield Mutant("probabilities not smoothed", file, "const double q = (1 - smooth) * static_cast<double>(probability[i]) + each;",
-                 "const double q = static_cast<double>(probability[i]);", "[loss]")
+                 "const double q = static_cast<double>(probability[i]) + 0 * each;", "[loss]")
     yield Mutant("negative log likelihood added to what was there", file, "if (!add)\n      for (std::int64_t j = 0; j < p.classes; ++j)\n        for",
                  "if (add)\n      for (std::int64_t j = 0; j < p.classes; ++j)\n        for", "[loss]")
 
 
 def optimisers():
     file = "src/kernels/optimizers.cpp"
-    yield Mutant("Adam without the first bias correction", file, "rate = T(-(s.lr / bias1));", "rate = T(-s.lr);", "*step*PyTorch*")
-    yield Mutant("Adam without the second bias correction", file, "root2 = T(std::sqrt(bias2))", "root2 = T(1)", "*step*PyTorch*")
+    yield Mutant("Adam without the first bias correction", file, "rate = T(-(s.lr / bias1));", "rate = T(-(s.lr + 0 * bias1));", "*step*PyTorch*")
+    yield Mutant("Adam without the second bias correction", file, "root2 = T(std::sqrt(bias2))", "root2 = T(1 + 0 * bias2)", "*step*PyTorch*")
     yield Mutant("AdamW's decay coupled", file, "const T decay = T(s.decoupled ? 0 : s.weight_decay), keep = T(s.decoupled ? 1 - s.lr * s.weight_decay : 1);",
                  "const T decay = T(s.weight_decay), keep = T(1);", "*step*PyTorch*")
     yield Mutant("amsgrad's largest not kept", file, "max_square[i] = largest;", "", "*step*PyTorch*")
-    yield Mutant("Nesterov as plain momentum", file, "d = nesterov ? d + mu * m : m;", "d = m;", "*step*PyTorch*")
+    yield Mutant("Nesterov as plain momentum", file, "d = nesterov ? d + mu * m : m;", "d = nesterov ? m : m;", "*step*PyTorch*")
     yield Mutant("dampening in the first step too", file, "const T m = first ? d : momentum[i] * mu + fresh * d;",
                  "const T m = first ? fresh * d : momentum[i] * mu + fresh * d;", "*step*PyTorch*")
     yield Mutant("epsilon inside RMSprop's root", file, "const T denominator = std::sqrt(spread) + eps;",

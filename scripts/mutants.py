@@ -10,6 +10,8 @@ noticed too; one that does not compile is a mistake of the table.
 """
 
 import argparse
+import hashlib
+import json
 import os
 import pathlib
 import re
@@ -99,6 +101,27 @@ def plant(work, mutant, jobs):
         target.write_text(original)
 
 
+def key_of(mutant):
+    """Changes when the mutant or its file does."""
+    text = (ROOT / mutant.file).read_text().replace(mutant.fragment, mutant.replacement)
+    return hashlib.sha256(f"{mutant.file}\n{text}".encode()).hexdigest()
+
+
+class Known:
+    """What earlier runs in the same folder found out of mutants that are still the same."""
+
+    def __init__(self, work):
+        self.path = work / "killers.json"
+        self.killers = json.loads(self.path.read_text()) if self.path.exists() else {}
+
+    def get(self, mutant):
+        return self.killers.get(key_of(mutant))
+
+    def put(self, mutant, killer):
+        self.killers[key_of(mutant)] = killer
+        self.path.write_text(json.dumps(self.killers, indent=1))
+
+
 def report(results):
     killed = sum(1 for _, killer in results if killer)
     lines = [
@@ -116,7 +139,7 @@ def report(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=pathlib.Path, help="folder for the copy and its build; reused when it is there")
+    parser.add_argument("--work", type=pathlib.Path, help="folder for the copy, its build and what is known; taken up again when it is there")
     parser.add_argument("--only", default="", help="plant those whose name contains this; no report is written")
     parser.add_argument("--check", action="store_true", help="check the table and plant nothing")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
@@ -131,11 +154,13 @@ def main():
     before = failing_test(work, EVERYTHING)
     if before:
         sys.exit(f"the tests fail without any mutant: {before}")
-    results = []
+    results, known = [], Known(work)
     for mutant in MUTANTS:
         if arguments.only not in mutant.name:
             continue
-        killer = plant(work, mutant, arguments.jobs)
+        killer = known.get(mutant) or plant(work, mutant, arguments.jobs)
+        if killer:
+            known.put(mutant, killer)
         results.append((mutant, killer))
         print(f"{'killed' if killer else 'SURVIVED'}: {mutant.name}: {killer or ''}", flush=True)
     if not arguments.only:

@@ -239,6 +239,45 @@ TEST_CASE("the sentence about a saved value names the operation, the value and b
 
 // --- gradients ------------------------------------------------------------------------------------------------------
 
+TEST_CASE("a view made before a recorded change in place is not taken for what it was") {
+  const Tensor x = leaf({1.0, 2.0});
+  const Tensor h = mul(x, 1.0), view = h.reshape({2, 1});
+  h.mul_(3);
+  CHECK(error_of([&] { mul(view, 2.0); }) ==
+        "mul_scalar: an input was changed in place through another view of its data: expected history 0, got 1; make "
+        "the view after the change");
+  sum(mul(h.reshape({2, 1}), 2.0)).backward();
+  CHECK(values(x.grad()) == Values{6, 6});
+}
+
+TEST_CASE("the gradients of two inputs from one tensor have memory of their own") {
+  static const void* memory[2];
+  static constexpr autograd::Op kTwice{
+      .name = "twice",
+      .derivative = "da = dy, db = dy",
+      .forward = {nullptr,
+                  [](const autograd::ForwardArgs& args) {
+                    for (std::int64_t i = 0; i < args.output.numel; ++i)
+                      args.output.as<double>()[i] = args.inputs[0].as<double>()[i] + args.inputs[1].as<double>()[i];
+                  },
+                  nullptr},
+      .backward = {nullptr,
+                   [](const autograd::BackwardArgs& args) {
+                     for (std::size_t k = 0; k < 2; ++k) memory[k] = args.input_gradients[k].gradient.data;
+                     for (std::int64_t i = 0; i < args.output.numel; ++i)
+                       for (const autograd::GradientSlot& slot : args.input_gradients) {
+                         double* dx = slot.as<double>();
+                         dx[i] = (slot.add ? dx[i] : 0.0) + args.output_gradient.as<double>()[i];
+                       }
+                   },
+                   nullptr}};
+  const Tensor x = leaf({1.0, 2.0, 3.0});
+  const Tensor h = mul(x, 2.0);
+  sum(autograd::apply(kTwice, {h, h}, h.shape(), h.dtype())).backward();
+  CHECK(memory[0] != memory[1]);
+  CHECK(values(x.grad()) == Values{4, 4, 4});
+}
+
 TEST_CASE("a second backward adds to the gradient of a leaf, zero_grad drops it") {
   const Tensor x = leaf({3.0, 5.0});
   sum(mul(x, x)).backward();
