@@ -204,7 +204,7 @@ def norms():
                  "(squares - deviations * rest) / static_cast<double>(n - 1);", "*norm*")
     yield Mutant("eps outside the root", moments, "1 / std::sqrt(kept + eps)", "1 / (std::sqrt(kept) + eps)", "*norm*")
     yield Mutant("gradients of norms overwritten", moments, "T(add ? static_cast<double>(*gradient) + value : value);",
-                 "T(value);", "*norm*")
+                 "T(add ? value : value);", "*norm*")
     yield Mutant("RMS norm takes the mean off", rows,
                  "const double mean = p.centered ? sum_row(x, n) / static_cast<double>(n) : 0;",
                  "const double mean = sum_row(x, n) / static_cast<double>(n);", "*norm*")
@@ -236,7 +236,7 @@ def norms():
                  "*batch norm changes*")
     yield Mutant("only the first sample's statistics tracked", "modules/instance_norm.cpp",
                  "spatial.numel(), samples, moments);", "spatial.numel(), 1, moments);", "InstanceNorm*")
-    yield Mutant("RMS norm without an eps of its own", "modules/layer_norm.cpp", "eps.value_or(epsilon)", "eps.value_or(0)",
+    yield Mutant("RMS norm without an eps of its own", "modules/layer_norm.cpp", "eps.value_or(epsilon)", "eps.value_or(0 * epsilon)",
                  "rms norm*")
     yield Mutant("groups that do not divide the channels", "modules/layer_norm.cpp", "if (channels % groups != 0)",
                  "if (false)", "*norm*")
