@@ -144,7 +144,8 @@ template class BatchNorm<3>;
 
 template <int N>
 void fields(BatchNormOptions<N>& o, FieldVisitor& visit) {
-  running_norm_fields(o, visit, kAboveZero, "share of the newest batch in the running statistics; null: that of every batch");
+  running_norm_fields(o, visit, kAboveZero,
+                      "share of the newest batch in the running statistics; null: that of every batch");
 }
 
 template void fields(BatchNormOptions<1>&, FieldVisitor&);

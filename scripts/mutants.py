@@ -1,7 +1,7 @@
 """Plants single-line mistakes in a copy of the tree, one after another: the tests must notice every one.
 
-    python3 scripts/mutants.py --work /tmp/mutants            # plants all; writes tests/MUTANTS.md
-    python3 scripts/mutants.py --work /tmp/mutants --only conv  # those whose name contains "conv"
+    python3 scripts/mutants.py --work build/mutants            # plants all; writes tests/MUTANTS.md
+    python3 scripts/mutants.py --work build/mutants --only conv  # those whose name contains "conv"
     python3 scripts/mutants.py --check                        # only: does every fragment stand in its file once?
 
 A mutant is a file, a fragment that stands in it exactly once, what takes its place, and the tests that should notice it

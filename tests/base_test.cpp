@@ -15,8 +15,7 @@ TEST_CASE("a shape multiplies its extents and refuses what does not fit 63 bits"
   CHECK_THROWS_AS(Shape({0, big, big}), Error);
   CHECK_THROWS_WITH(Shape({2, -3}), "shape: extents must not be negative: expected >= 0, got -3 in dimension 1");
   CHECK(Shape({1, 1, 1, 1, 1, 1, 1, 2}).rank() == 8);
-  CHECK_THROWS_WITH(Shape({1, 1, 1, 1, 1, 1, 1, 1, 1}),
-                    "shape: too many dimensions: expected at most 8, got 9");
+  CHECK_THROWS_WITH(Shape({1, 1, 1, 1, 1, 1, 1, 1, 1}), "shape: too many dimensions: expected at most 8, got 9");
 }
 
 TEST_CASE("checked arithmetic reports overflow") {

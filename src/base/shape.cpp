@@ -23,9 +23,7 @@ Shape::Shape(const std::int64_t* extents, std::size_t rank) {
   if (empty) numel_ = 0;
 }
 
-Shape Shape::slice(int first, int last) const {
-  return Shape(extents_ + first, std::size_t(last - first));
-}
+Shape Shape::slice(int first, int last) const { return Shape(extents_ + first, std::size_t(last - first)); }
 
 Shape Shape::concat(const Shape& tail) const {
   std::int64_t joined[2 * kMaxRank];

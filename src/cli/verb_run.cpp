@@ -116,7 +116,8 @@ class Run final : public Command {
                    grad_output_);
     arguments.text({"--output", "FILE", "safetensors to write", true}, output_);
     arguments.choice({"--dtype", "TYPE", "float32 or float64: what is computed in [float32]"}, kDTypes, dtype_);
-    arguments.choice({"--mode", "MODE", "eval or train: for Dropout, and norms with running statistics [eval]"}, kModes, mode_);
+    arguments.choice({"--mode", "MODE", "eval or train: for Dropout, and norms with running statistics [eval]"}, kModes,
+                     mode_);
     arguments.number({"--seed", "N", "of initial values and Dropout [0]"}, 0, INT64_MAX, seed_);
     arguments.number({"--threads", "N", "at most so many; results do not depend on it"}, 1, kMostThreads, threads_);
   }

@@ -46,9 +46,7 @@ struct Cache {
 
 constinit thread_local Cache cache{};
 
-void release(void* block) noexcept {
-  ::operator delete(block, std::align_val_t{kAlignment});
-}
+void release(void* block) noexcept { ::operator delete (block, std::align_val_t{kAlignment}); }
 
 /// Empties the cache when its thread ends; blocks freed even later go straight to the system.
 struct ThreadEnd {

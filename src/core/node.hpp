@@ -56,7 +56,7 @@ struct Node {
   Buffer* output;                   ///< counted; null unless a gradient reads the output
   std::int64_t numel;               ///< of the output
   std::uint32_t output_version;
-  std::uint32_t last_consumer;      ///< low bits of the position of the node that last wrote its gradient
+  std::uint32_t last_consumer;  ///< low bits of the position of the node that last wrote its gradient
   std::uint32_t block_bytes;
   std::uint32_t attribute_bytes;  ///< rounded up to 8
   std::uint16_t n_inputs;

@@ -83,8 +83,8 @@ GradPlan grad_plan(std::span<const std::int64_t> out, std::span<const std::int64
                    int operand);
 
 /// The gradient of `operand` (0: a, 1: b) of `binary<Op>`, with the plan made for that operand. Operands
-/// that the gradient does not use may be null. Sums run in double, in an order fixed by the shapes. Maximum and minimum give
-/// each of two equal operands half; the gradient of a power is 0 for the base where the exponent is 0, and for the
+/// that the gradient does not use may be null. Sums run in double, in an order fixed by the shapes. Maximum and minimum
+/// give each of two equal operands half; the gradient of a power is 0 for the base where the exponent is 0, and for the
 /// exponent where the base is 0 and the exponent is not negative.
 template <class Op, class T>
 void binary_grad(const GradPlan& plan, int operand, const T* dy, const T* a, const T* b, T* dx, bool add);
