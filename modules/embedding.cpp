@@ -21,7 +21,12 @@ using kernels::EmbeddingParams;
 
 namespace {
 
-// --- record ---------------------------------------------------------------------------------------------------------
+// --- records --------------------------------------------------------------------------------------------------------
+
+struct Renorm {
+  EmbeddingParams params;
+  kernels::RowBound bound;
+};
 
 template <class T>
 void forward(const ForwardArgs& args) {
@@ -43,6 +48,17 @@ constexpr Op kEmbedding{.name = "embedding",
                         .backward = {backward<float>, backward<double>, nullptr},
                         .needs = {autograd::needs_input(1)}};
 
+template <class T>
+void renorm_forward(const ForwardArgs& args) {
+  const auto& call = args.attributes_as<Renorm>();
+  kernels::embedding_renorm(call.params, call.bound, args.inputs[1].as<std::int64_t>(), args.output.as<T>());
+}
+
+constexpr Op kRenorm{.name = "embedding_renorm",
+                     .derivative = "none: changes the table outside the record",
+                     .forward = {renorm_forward<float>, renorm_forward<double>, nullptr},
+                     .backward = {}};
+
 // --- checks ---------------------------------------------------------------------------------------------------------
 
 /// The row counted from the front, -1 for none.
@@ -52,6 +68,11 @@ std::int64_t padding_row(const std::optional<std::int64_t>& padding_idx, std::in
     fail(ErrorKind::config, "embedding: padding_idx is no row of the table: expected ", -rows, " to ", rows - 1,
          ", got ", *padding_idx);
   return *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
+}
+
+void check_max_norm(const std::optional<double>& max_norm) {
+  if (max_norm && !(*max_norm >= 0))
+    fail(ErrorKind::config, "embedding: max_norm is out of range: expected >= 0, got ", *max_norm);
 }
 
 /// "[1, 0, 3]": the coordinates of element `i`.
@@ -87,9 +108,16 @@ Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncO
          weight.shape());
   const std::int64_t rows = weight.shape()[0], width = weight.shape()[1];
   const std::int64_t padding = padding_row(options.padding_idx, rows);
+  check_max_norm(options.max_norm);
   const Shape output = input.shape().concat({width});
   check_indices(input, rows);
   const EmbeddingParams params{rows, width, input.numel(), padding, options.scale_grad_by_freq};
+  if (options.max_norm) {
+    const NoGradGuard no_grad;
+    const Renorm call{params, {*options.max_norm, options.norm_type}};
+    const autograd::Input inputs[] = {weight, input};
+    autograd::apply_in_place(kRenorm, inputs, &call, sizeof call);
+  }
   return apply(kEmbedding, {weight, input}, output, weight.dtype(), params);
 }
 
@@ -105,8 +133,11 @@ Embedding::Embedding(EmbeddingOptions options) : Layer(options) {
 }
 
 Tensor Embedding::forward(const Tensor& x) {
-  return functional::embedding(
-      x, weight, {.padding_idx = options_.padding_idx, .scale_grad_by_freq = options_.scale_grad_by_freq});
+  return functional::embedding(x, weight,
+                               {.padding_idx = options_.padding_idx,
+                                .max_norm = options_.max_norm,
+                                .norm_type = options_.norm_type,
+                                .scale_grad_by_freq = options_.scale_grad_by_freq});
 }
 
 Shape Embedding::infer(Options& options, std::span<const Shape> inputs) {
@@ -121,6 +152,9 @@ void fields(EmbeddingOptions& o, FieldVisitor& visit) {
   visit({"num_embeddings", "rows of the table; indices are below it", kPositive, true}, o.num_embeddings);
   visit({"embedding_dim", "numbers in a row", kPositive, true}, o.embedding_dim);
   visit({"padding_idx", "a row that starts at 0 and gets no gradient; from the back when negative"}, o.padding_idx);
+  visit({"max_norm", "rows that are read and longer are scaled down to it, in the table itself", kNonNegative},
+        o.max_norm);
+  visit({"norm_type", "p of the p-norm that max_norm bounds"}, o.norm_type);
   visit({"scale_grad_by_freq", "divides a row's gradient by how often the input names it"}, o.scale_grad_by_freq);
 }
 

@@ -2,8 +2,8 @@
 
     python3 scripts/check_pytorch.py build/release/src/cli/taper [number of models]
 
-1. Random models of all layers through `taper run`: outputs and all gradients, in float64 and float32, training and
-   evaluation.
+1. Random models of all layers through `taper run`: outputs, all gradients and running statistics, in float64 and
+   float32, training and evaluation.
 2. A checkpoint that `taper train` wrote is loaded into the same PyTorch module by name, and weights that PyTorch saved
    are loaded by Taper; the logits must agree to 1e-6 of the largest.
 
@@ -76,6 +76,8 @@ def run_pytorch(module, x, dy, mode, dtype):
     results = {"output": y.detach(), "grad.input": x.grad}
     for name, parameter in module.named_parameters():
         results[f"grad.{name}"] = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+    if mode == "train":
+        results |= {f"buffer.{name}": buffer for name, buffer in module.named_buffers()}
     return {name: t.double() for name, t in results.items()}
 
 

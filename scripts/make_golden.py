@@ -20,7 +20,7 @@ import golden
 
 FILE_LIMIT = 1_000_000
 TOTAL_LIMIT = 9_000_000
-RESULTS = ("output", "outputs", "grad_input", "grad_inputs", "grad_parameters", "buffers_after", "values")
+RESULTS = ("output", "outputs", "grad_input", "grad_inputs", "grad_parameters", "parameters_after", "buffers_after", "values")
 
 
 def files():

@@ -124,6 +124,7 @@ def run(head, module, x, stream, mode, call=None):
     module = module.double()
     module.train(mode == "train")
     fill(module, stream)
+    parameters = {name: encode(p) for name, p in module.named_parameters()}
     buffers = {name: encode(b) for name, b in module.named_buffers()}
     each = [t for t in (x.values() if isinstance(x, dict) else [x]) if t is not None and t.is_floating_point()]
     for tensor in each:
@@ -140,12 +141,15 @@ def run(head, module, x, stream, mode, call=None):
         **head,
         "mode": mode,
         **named("input", x),
-        "parameters": {name: encode(p) for name, p in module.named_parameters()},
+        "parameters": parameters,
         **named("grad_output", grad_output),
         **named("output", y),
         **named("grad_input", like(x, lambda t: None if t is None else t.grad)),
         "grad_parameters": {name: None if p.grad is None else encode(p.grad) for name, p in module.named_parameters()},
     }
+    after = {name: encode(p) for name, p in module.named_parameters()}
+    if after != parameters:
+        case |= {"parameters_after": after}
     if buffers:
         case |= {"buffers": buffers, "buffers_after": {name: encode(b) for name, b in module.named_buffers()}}
     return case

@@ -170,6 +170,8 @@ class Run final : public Command {
     for (std::size_t i = 0; i < outputs.size(); ++i) results.push_back({output_names[i], outputs[i].detach()});
     if (weights_.empty())
       for (const auto& [name, parameter] : parameters) results.push_back({"param." + name, parameter.detach()});
+    if (module.is_training())
+      for (const auto& [name, buffer] : module.named_buffers()) results.push_back({"buffer." + name, buffer.detach()});
     if (!backward) return results;
     leaves.insert(leaves.end(), parameters.begin(), parameters.end());
     add_gradients(output_names, outputs, leaves, results);
@@ -216,6 +218,8 @@ const Verb kRun = {"run", "applies a model to arrays, and sends a gradient back 
       writes the tensor "output"
   taper run forum.json --weights w.safetensors --input x.npy --grad-output gy.npy --output out.safetensors
       also "grad.input" and "grad.NAME" for every parameter
+  taper run norms.json --mode train --weights w.safetensors --input x.npy --output out.safetensors
+      also "buffer.NAME" for every running statistic, as it is after the call
   taper run pair.json --input left_and_right.safetensors --grad-output gy.safetensors --output out.safetensors
       a model that names its inputs and outputs: every array by its name
   taper run forum.json --seed 3 --dtype float64 --input x.safetensors --output out.safetensors

@@ -1,6 +1,7 @@
 #include "kernels/embedding.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "kernels/parallel.hpp"
@@ -30,7 +31,53 @@ std::vector<Run> sort_places(const std::int64_t* index, std::int64_t count, std:
   return runs;
 }
 
+/// Larger, or NaN, which then stays.
+double larger(double a, double b) { return b > a || std::isnan(b) ? b : a; }
+
+template <class T>
+double norm_of(const T* x, std::int64_t n, double p) {
+  if (n == 0) return 0;
+  double total = 0;
+  if (std::isinf(p)) {
+    const double sign = p > 0 ? 1 : -1;
+    // ||x|| = max_j |x_j|, or min_j |x_j|
+    double extreme = sign * std::abs(double(x[0]));
+    for (std::int64_t j = 1; j < n; ++j) extreme = larger(extreme, sign * std::abs(double(x[j])));
+    return sign * extreme;
+  }
+  if (p == 0) {
+    // ||x|| = the number of j with x_j != 0
+    for (std::int64_t j = 0; j < n; ++j) total += x[j] != 0 ? 1 : 0;
+    return total;
+  }
+  if (p == 2) {
+    // ||x|| = (sum x_j^2)^(1/2)
+    for (std::int64_t j = 0; j < n; ++j) total += double(x[j]) * double(x[j]);
+    return std::sqrt(total);
+  }
+  // ||x|| = (sum |x_j|^p)^(1/p)
+  for (std::int64_t j = 0; j < n; ++j) total += std::pow(std::abs(double(x[j])), p);
+  return std::pow(total, 1 / p);
+}
+
 }  // namespace
+
+template <class T>
+void embedding_renorm(const EmbeddingParams& p, const RowBound& bound, const std::int64_t* index, T* w) {
+  constexpr double kMargin = 1e-7;  // PyTorch's, so that a row is not scaled down again and again
+  std::vector<std::int64_t> places;
+  const std::vector<Run> runs = sort_places(index, p.count, places);
+  // w_r *= max_norm / (||w_r|| + 1e-7) where ||w_r|| > max_norm
+  parallel_for(std::int64_t(runs.size()), p.width, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      T* const row = w + index[places[std::size_t(runs[std::size_t(r)].first)]] * p.width;
+      const double norm = norm_of(row, p.width, bound.norm_type);
+      if (!(norm > bound.max_norm)) continue;
+      const double scale = bound.max_norm / (norm + kMargin);
+      for (std::int64_t j = 0; j < p.width; ++j) row[j] = T(double(row[j]) * scale);
+    }
+  });
+}
 
 template <class T>
 void embedding_backward(const EmbeddingParams& p, const std::int64_t* index, const T* dy, T* dw, bool add) {
@@ -63,6 +110,8 @@ void embedding_backward(const EmbeddingParams& p, const std::int64_t* index, con
   });
 }
 
+template void embedding_renorm(const EmbeddingParams&, const RowBound&, const std::int64_t*, float*);
+template void embedding_renorm(const EmbeddingParams&, const RowBound&, const std::int64_t*, double*);
 template void embedding_backward(const EmbeddingParams&, const std::int64_t*, const float*, float*, bool);
 template void embedding_backward(const EmbeddingParams&, const std::int64_t*, const double*, double*, bool);
 

@@ -11,6 +11,16 @@ struct EmbeddingParams {
   bool by_frequency;         ///< a row's gradient is divided by how often it was read
 };
 
+/// A bound on the length of the rows that are read.
+struct RowBound {
+  double max_norm;
+  double norm_type;  ///< p of the p-norm; 0 counts the elements other than 0, infinities give the extremes
+};
+
+/// Every row of w that an index names and that is longer than `max_norm` is scaled down to it, once.
+template <class T>
+void embedding_renorm(const EmbeddingParams& p, const RowBound& bound, const std::int64_t* index, T* w);
+
 /// The gradient of w for y[j] = w[index[j]]: every row's sum in the order of the indices, in double, so that the same
 /// bits come out on any number of threads. Sorts the places by index in scratch memory of its own.
 template <class T>

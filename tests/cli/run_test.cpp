@@ -120,6 +120,27 @@ TEST_CASE("run in train mode drops elements by the seed, in eval mode none") {
   CHECK(std::abs(double(zero) - 504.5) < 80);
 }
 
+TEST_CASE("run in train mode writes the running statistics as the call leaves them, in eval mode none") {
+  const TempFolder folder;
+  folder.write("m.json", R"({"input": {"shape": [3, 5]}, "layers": [
+    {"type": "BatchNorm1d", "name": "norm"},
+    {"type": "Sequential", "layers": [{"type": "InstanceNorm1d", "track_running_stats": true}]}]})");
+  const auto model = config::build_model(config::load_model(folder / "m.json").model);
+  io::save_safetensors(folder / "w.safetensors", model->state_dict());
+  const Tensor x = randn({7, 3, 5});
+  io::save_npy(folder / "x.npy", x);
+  (*model)(x);
+  const std::vector<std::string> arguments{"m.json", "--weights", "w.safetensors", "--input", "x.npy"};
+  CHECK(names(results(folder, arguments)) == std::vector<std::string>{"output"});
+  std::vector<std::string> training = arguments;
+  training.insert(training.end(), {"--mode", "train"});
+  const auto out = results(folder, training);
+  CHECK(names(out) == std::vector<std::string>{"buffer.1.0.num_batches_tracked", "buffer.1.0.running_mean",
+                                               "buffer.1.0.running_var", "buffer.norm.num_batches_tracked",
+                                               "buffer.norm.running_mean", "buffer.norm.running_var", "output"});
+  for (const auto& [name, buffer] : model->named_buffers()) CHECK(distance(out.find("buffer." + name), buffer) == 0);
+}
+
 TEST_CASE("run ignores what a checkpoint holds beside the weights, and takes any floating type") {
   const TempFolder folder;
   folder.write("c.json", R"({"model": {"input": {"shape": [2]}, "layers": [
@@ -279,6 +300,7 @@ TEST_CASE("run answers PyTorch's stored models of several inputs and outputs, wi
   using Json = nlohmann::ordered_json;
   const Json golden = test::read_golden<Json>("models_wired.json");
   CHECK(golden["cases"].size() >= 19);
+  int with_buffers = 0;
   // One tensor under `key` alone is the model's only one; several stand under the plural.
   const auto tensors_of = [](const Json& stored, const std::string& key, const char* alone) {
     std::vector<NamedTensor> tensors;
@@ -320,6 +342,13 @@ TEST_CASE("run answers PyTorch's stored models of several inputs and outputs, wi
     for (const auto& [name, value] : stored["grad_parameters"].items())
       if (!value.is_null()) gradients.push_back({name, test::golden_tensor(value, DType::float64)});
     compare("grad.", gradients);
+    std::vector<NamedTensor> buffers;
+    if (stored["mode"] == "train" && stored.contains("buffers_after"))
+      for (const auto& [name, value] : stored["buffers_after"].items())
+        buffers.push_back({name, test::golden_tensor(value, DType::float64)});
+    compare("buffer.", buffers);
+    with_buffers += !buffers.empty();
     CHECK(compared == out.tensors.size());
   }
+  CHECK(with_buffers > 0);
 }

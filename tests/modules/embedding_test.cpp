@@ -48,6 +48,53 @@ TEST_CASE("an embedding's padding row gets no gradient, and frequent rows get th
   CHECK(gradient({.scale_grad_by_freq = true}) == std::vector<double>{3, 4, 0, 0, 5, 6});
 }
 
+TEST_CASE("an embedding scales rows that are read and too long down in its table, unrecorded") {
+  const Tensor w = tensor({{3.0, 4.0}, {0.1, -0.2}, {9.0, 9.0}}, DType::float64).requires_grad_();
+  const auto version = [&] { return w.impl()->buffer->version; };
+  const auto before = version();
+  const Tensor y = F::embedding(tensor({0, 1, 0}, DType::int64), w, {.max_norm = 1.0});
+  CHECK(version() == before + 1);
+  const double scale = 1 / (5 + 1e-7);
+  CHECK(w.to_vector<double>() == std::vector<double>{3 * scale, 4 * scale, 0.1, -0.2, 9, 9});
+  CHECK(y.to_vector<double>() == std::vector<double>{3 * scale, 4 * scale, 0.1, -0.2, 3 * scale, 4 * scale});
+  y.sum().backward();
+  CHECK(w.grad().to_vector<double>() == std::vector<double>{2, 2, 1, 1, 0, 0});
+  const auto kept = w.to_vector<double>();
+  F::embedding(tensor({0, 1}, DType::int64), w, {.max_norm = 1.0});
+  CHECK(w.to_vector<double>() == kept);  // no further scaling
+  CHECK(version() == before + 2);
+  F::embedding(tensor({2}, DType::int64), w);
+  CHECK(version() == before + 2);
+}
+
+TEST_CASE("the length of an embedding's rows is any p-norm") {
+  const auto row = [](double max_norm, double p) {
+    const Tensor w = tensor({{3.0, -4.0, 0.0}}, DType::float64);
+    return F::embedding(tensor({0}, DType::int64), w, {.max_norm = max_norm, .norm_type = p}).to_vector<double>();
+  };
+  const auto scaled = [](double s) { return std::vector<double>{3 * s, -4 * s, 0 * s}; };
+  CHECK(row(5, 2) == scaled(1));
+  CHECK(row(3.5, 1) == scaled(3.5 / (7 + 1e-7)));
+  CHECK(row(1, 0) == scaled(1 / (2 + 1e-7)));
+  CHECK(row(1, INFINITY) == scaled(1 / (4 + 1e-7)));
+  CHECK(row(0.5, -INFINITY) == scaled(1));
+  CHECK(row(0.5, -1) == scaled(1));
+  CHECK(row(0, 2) == scaled(0));
+  CHECK(row(1, NAN) == scaled(1));
+  const double cubes = row(1, 3)[0];
+  CHECK(cubes == Approx(3 / std::cbrt(27 + 64)).epsilon(1e-7));
+}
+
+TEST_CASE("a bounded embedding leaves its table alone when the call is refused, and spoils gradients taken before") {
+  const Tensor w = tensor({{3.0, 4.0}, {6.0, 8.0}}, DType::float64).requires_grad_();
+  CHECK_THROWS_WITH(F::embedding(tensor({0, 2}, DType::int64), w, {.max_norm = 1.0}),
+                    "embedding: index out of range: expected 0 to 1, got 2 at [1]");
+  CHECK(w.to_vector<double>() == std::vector<double>{3, 4, 6, 8});
+  const Tensor squares = w * w;
+  F::embedding(tensor({0}, DType::int64), w, {.max_norm = 1.0});
+  CHECK_THROWS_WITH(squares.sum().backward(), Catch::Contains("saved was changed in place"));
+}
+
 TEST_CASE("gradients of several readings of one table add up, an empty one adding nothing") {
   const Tensor w = table().requires_grad_();
   const Tensor first = F::embedding(tensor({1}, DType::int64), w),
@@ -101,6 +148,12 @@ TEST_CASE("an embedding refuses wrong types, tables and options") {
                     "shape: too many dimensions: expected at most 8, got 9");
   CHECK_THROWS_WITH(nn::Embedding({.num_embeddings = 5, .embedding_dim = 2, .padding_idx = 5}),
                     "embedding: padding_idx is no row of the table: expected -5 to 4, got 5");
+  CHECK_THROWS_WITH(F::embedding(tensor({0}, DType::int64), table(), {.max_norm = -0.5}),
+                    "embedding: max_norm is out of range: expected >= 0, got -0.5");
+  CHECK_THROWS_WITH(F::embedding(tensor({0}, DType::int64), table(), {.max_norm = NAN}),
+                    "embedding: max_norm is out of range: expected >= 0, got nan");
+  CHECK_THROWS_WITH(nn::Embedding({.num_embeddings = 5, .embedding_dim = 2, .max_norm = -0.5}),
+                    "Embedding: max_norm is out of range: expected >= 0, got -0.5");
   CHECK_THROWS_WITH(nn::Embedding({.num_embeddings = 0, .embedding_dim = 2}),
                     "Embedding: num_embeddings is out of range: expected >= 1, got 0");
   CHECK_THROWS_WITH(nn::Embedding({.num_embeddings = 5, .embedding_dim = -2}),
@@ -121,7 +174,12 @@ TEST_CASE("an embedding in JSON refuses what the layer refuses, and inputs that 
         "product below 2^63, got 2 in dimension 1; shapes: input [3] int64 -> Embedding");
   CHECK(json_error(R"(, "num_embeddings": 5, "embedding_dim": 2, "sparse": false)") ==
         "error: /layers/0/sparse (layer Embedding 0): unknown key: expected type, name, inputs, num_embeddings, "
-        "embedding_dim, padding_idx or scale_grad_by_freq");
+        "embedding_dim, padding_idx, max_norm, norm_type or scale_grad_by_freq");
+  CHECK(json_error(R"(, "num_embeddings": 5, "embedding_dim": 2, "max_norm": 1.5, "norm_type": 1)") == "no error");
+  CHECK(json_error(R"(, "num_embeddings": 5, "embedding_dim": 2, "max_norm": -1)") ==
+        "error: /layers/0/max_norm (layer Embedding 0): expected >= 0, got -1");
+  CHECK(json_error(R"(, "num_embeddings": 5, "embedding_dim": 2, "norm_type": "inf")") ==
+        "error: /layers/0/norm_type (layer Embedding 0): expected a number, got a string \"inf\"");
   CHECK(
       json_error(R"(, "num_embeddings": 5, "embedding_dim": 2)", R"({"shape": [3]})") ==
       "error: /layers/0 (layer Embedding 0): Embedding takes another element type: expected int64, got a floating one "
@@ -140,7 +198,8 @@ TEST_CASE("an embedding starts normal, its padding row at 0") {
   CHECK(layer.weight.is_leaf());
   CHECK(std::abs(layer.weight.mean().item()) < 0.02);
   CHECK(layer.to_string() ==
-        "Embedding(num_embeddings=499, embedding_dim=101, padding_idx=-2, scale_grad_by_freq=false)");
+        "Embedding(num_embeddings=499, embedding_dim=101, padding_idx=-2, max_norm=null, norm_type=2.0, "
+        "scale_grad_by_freq=false)");
 }
 
 TEST_CASE("a model of words is an embedding, a mean and a linear layer") {

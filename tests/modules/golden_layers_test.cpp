@@ -125,6 +125,7 @@ std::vector<std::string> differences(nn::Module& module, const json& item, DType
   for (const auto& [name, tensor] : module.named_parameters()) of_parameters.push_back({name, tensor.grad()});
   compare("grad_parameters", of_parameters);
   compare("buffers_after", module.named_buffers());
+  if (item.contains("parameters_after")) compare("parameters_after", module.named_parameters());
   return found;
 }
 

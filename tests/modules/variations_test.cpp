@@ -69,11 +69,17 @@ std::string inference_problem(const Subject& subject) {
   return inferred == given ? "" : "infers " + to_string(inferred) + ", gives " + to_string(given);
 }
 
+bool is_given(const Subject& subject, const char* key) {
+  return subject.options.contains(key) && !subject.options[key].is_null();
+}
+
+/// Whether a call changes parameters.
+bool bounds_parameters(const Subject& subject) { return is_given(subject, "max_norm"); }
+
 /// Options by which a gradient is not the derivative: rows that stay as they are, means in place of sums.
 bool bends_gradients(const Subject& subject) {
-  const json& options = subject.options;
-  return options.value("scale_grad_by_freq", false) ||
-         (options.contains("padding_idx") && !options["padding_idx"].is_null());
+  return subject.options.value("scale_grad_by_freq", false) || is_given(subject, "padding_idx") ||
+         bounds_parameters(subject);
 }
 
 /// The derivative in a random direction of all inputs and parameters at once, against the five-point stencil.
@@ -195,7 +201,7 @@ std::string empty_batch_problem(const Subject& subject) {
 
 /// In evaluation nothing is drawn and nothing is remembered.
 std::string evaluation_problem(const Subject& subject) {
-  if (subject.training) return "";
+  if (subject.training || bounds_parameters(subject)) return "";
   const auto module = subject.module();
   const auto x = inputs_of(subject);
   std::vector<Tensor> before;
