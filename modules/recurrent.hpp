@@ -11,6 +11,12 @@ const char* name_of(kernels::RecurrentCell cell);
 constexpr bool has_c(kernels::RecurrentCell cell) { return cell == kernels::RecurrentCell::lstm; }
 kernels::RecurrentCell cell_of(Nonlinearity nonlinearity);
 
+/// What the projection makes of the hidden state; 0 without one.
+std::int64_t projection_of(const RecurrentWeights& weights);
+
+/// Refuses a projection to as many numbers or more. Errors: `ErrorKind::config`.
+void check_projection(const char* where, std::int64_t proj_size, std::int64_t hidden_size);
+
 /// Refuses weights that do not belong to `hidden_size` of `weight_hh`, to this many input features or to the input's
 /// element type. `suffix` is what their names end in, "_l0". Returns the hidden size.
 std::int64_t check_weights(const char* where, kernels::RecurrentCell cell, const RecurrentWeights& weights,
@@ -28,8 +34,9 @@ Tensor state_or_zeros(const Tensor& state, const Shape& shape, DType dtype);
 Tensor run_recurrent(const kernels::RecurrentParams& params, const Tensor& x, const RecurrentWeights& weights,
                      const Tensor& h_0, const Tensor& c_0, const Shape& output);
 
-/// Uniform in +-1 / sqrt(hidden_size), the biases undefined unless asked for.
+/// Uniform in +-1 / sqrt(hidden_size), the biases undefined unless asked for, the projection unless its size is above
+/// 0.
 RecurrentWeights initial_weights(kernels::RecurrentCell cell, std::int64_t input_size, std::int64_t hidden_size,
-                                 bool bias);
+                                 bool bias, std::int64_t proj_size = 0);
 
 }  // namespace taper::nn

@@ -61,12 +61,14 @@ struct Call {
   std::span<const RecurrentWeights> weights;
   RecurrentSettings settings;
   Geometry geometry = {};
-  std::int64_t hidden = 0;
+  std::int64_t hidden = 0, projection = 0;
 
   std::size_t directions() const { return settings.bidirectional ? 2 : 1; }
   std::size_t layers() const { return weights.size() / directions(); }
   bool time_first() const { return !geometry.batched || !settings.batch_first; }
-  Shape states() const { return states_shape(geometry, std::int64_t(weights.size()), hidden); }
+  /// The numbers in h; there are `hidden` in c.
+  std::int64_t state() const { return projection > 0 ? projection : hidden; }
+  Shape states(std::int64_t size) const { return states_shape(geometry, std::int64_t(weights.size()), size); }
 };
 
 void check_call(Call& call, const Tensor& input, const LSTMState& state) {
@@ -84,23 +86,27 @@ void check_call(Call& call, const Tensor& input, const LSTMState& state) {
   for (std::size_t i = 0; i < call.weights.size(); ++i) {
     const std::size_t layer = i / call.directions();
     const std::string suffix = suffix_of(layer, i % call.directions());
-    if (layer > 0) width = std::int64_t(call.directions()) * call.hidden;
+    if (layer > 0) width = std::int64_t(call.directions()) * call.state();
     const std::int64_t hidden = check_weights(where, call.cell, call.weights[i], suffix, width, input.dtype());
-    if (i == 0) call.hidden = hidden;
+    const std::int64_t projection = projection_of(call.weights[i]);
+    if (i == 0) call.hidden = hidden, call.projection = projection;
     if (hidden != call.hidden)
       fail(ErrorKind::shape, where, ": weight_hh", suffix, " has another hidden_size: expected ", call.hidden, ", got ",
            hidden);
+    if (projection != call.projection)
+      fail(ErrorKind::shape, where, ": weight_hr", suffix, " has another proj_size: expected ", call.projection,
+           ", got ", projection);
   }
   if (state.h.defined() != state.c.defined() && has_c(call.cell))
     fail(ErrorKind::config, where, ": one state is missing: expected h_0 and c_0 or neither, got ",
          state.h.defined() ? "h_0" : "c_0");
-  check_state(where, "h_0", state.h, call.states(), input.dtype());
-  check_state(where, "c_0", state.c, call.states(), input.dtype());
+  check_state(where, "h_0", state.h, call.states(call.state()), input.dtype());
+  check_state(where, "c_0", state.c, call.states(call.hidden), input.dtype());
 }
 
-/// The state of one layer and direction, [N, H].
-Tensor state_at(const Call& call, const Tensor& states, std::size_t i, DType dtype) {
-  const Shape shape{call.geometry.batch, call.hidden};
+/// The state of one layer and direction, [N, size].
+Tensor state_at(const Call& call, const Tensor& states, std::int64_t size, std::size_t i, DType dtype) {
+  const Shape shape{call.geometry.batch, size};
   if (!states.defined()) return zeros(shape, dtype);
   return states.select(0, std::int64_t(i)).reshape(shape);
 }
@@ -115,10 +121,11 @@ struct Finals {
 Tensor run_direction(const Call& call, const Tensor& x, std::size_t i, const LSTMState& state, Finals& finals) {
   const auto [steps, batch, input_size, batched] = call.geometry;
   const bool reverse = i % call.directions() > 0, time_first = call.time_first();
-  const RecurrentParams params{call.cell, !time_first, reverse, steps, batch, x.shape().back(), call.hidden};
-  const Shape shape = x.shape().with(x.shape().rank() - 1, call.hidden);
-  const Tensor h_0 = state_at(call, state.h, i, x.dtype());
-  const Tensor c_0 = has_c(call.cell) ? state_at(call, state.c, i, x.dtype()) : Tensor();
+  const RecurrentParams params{call.cell, !time_first,      reverse,     steps,
+                               batch,     x.shape().back(), call.hidden, call.projection};
+  const Shape shape = x.shape().with(x.shape().rank() - 1, call.state());
+  const Tensor h_0 = state_at(call, state.h, call.state(), i, x.dtype());
+  const Tensor c_0 = has_c(call.cell) ? state_at(call, state.c, call.hidden, i, x.dtype()) : Tensor();
   const bool packed = finals.wanted && has_c(call.cell);
   const std::int64_t final_size = batch * call.hidden;
   Tensor y = run_recurrent(params, x, call.weights[i], h_0, c_0, packed ? Shape{shape.numel() + final_size} : shape);
@@ -127,7 +134,7 @@ Tensor run_direction(const Call& call, const Tensor& x, std::size_t i, const LST
     y = reshape(y.narrow(0, 0, shape.numel()), {shape.begin(), shape.end()});
   }
   if (finals.wanted)
-    finals.h.push_back(y.select(time_first ? 0 : 1, reverse ? 0 : steps - 1).reshape({batch, call.hidden}));
+    finals.h.push_back(y.select(time_first ? 0 : 1, reverse ? 0 : steps - 1).reshape({batch, call.state()}));
   return y;
 }
 
@@ -143,12 +150,12 @@ LSTMResult run(Call call, const Tensor& input, const LSTMState& state, bool with
     x = last ? y : functional::dropout(y, call.settings.dropout, call.settings.training);
   }
   LSTMResult result{.output = x, .h_n = {}, .c_n = {}};
-  const Shape shape = call.states();
-  const auto joined = [&](const std::vector<Tensor>& states) {
+  const auto joined = [&](const std::vector<Tensor>& states, std::int64_t size) {
+    const Shape shape = call.states(size);
     return reshape(stack(states, 0), {shape.begin(), shape.end()});
   };
-  if (with_states) result.h_n = joined(finals.h);
-  if (with_states && has_c(call.cell)) result.c_n = joined(finals.c);
+  if (with_states) result.h_n = joined(finals.h, call.state());
+  if (with_states && has_c(call.cell)) result.c_n = joined(finals.c, call.hidden);
   return result;
 }
 
@@ -196,6 +203,19 @@ LSTMResult run_layer(const Recurrent<O>& layer, const Tensor& x, const LSTMState
              state, with_states);
 }
 
+std::int64_t proj_size_of(const LSTMOptions& options) { return options.proj_size; }
+template <class O>
+std::int64_t proj_size_of(const O&) {
+  return 0;
+}
+
+/// The numbers in h, and in one direction of the output.
+template <class O>
+std::int64_t state_size(const O& options) {
+  const std::int64_t projection = proj_size_of(options);
+  return projection > 0 ? projection : options.hidden_size;
+}
+
 template <class O>
 constexpr bool kHasC = std::is_same_v<O, LSTMOptions>;
 template <class O>
@@ -225,15 +245,18 @@ Recurrent<O>::Recurrent(O options) : Layer<O>(options) {
   const RecurrentCell cell = cell_of(options);
   const std::int64_t d = directions(options.bidirectional), h = options.hidden_size;
   const std::int64_t input = given(name_of(cell), "input_size", options.input_size);
-  const std::int64_t above = checked::mul(d, h).value_or(-1);  // a negative extent is refused
+  const std::int64_t projection = proj_size_of(options);
+  check_projection(name_of(cell), projection, h);
+  const std::int64_t above = checked::mul(d, state_size(options)).value_or(-1);  // a negative extent is refused
   for (std::int64_t i = 0; i < options.num_layers * d; ++i)
-    weights.push_back(initial_weights(cell, i < d ? input : above, h, options.bias));
+    weights.push_back(initial_weights(cell, i < d ? input : above, h, options.bias, projection));
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const std::string suffix = suffix_of(i / std::size_t(d), i % std::size_t(d));
     this->register_parameter("weight_ih" + suffix, weights[i].weight_ih);
     this->register_parameter("weight_hh" + suffix, weights[i].weight_hh);
     this->register_parameter("bias_ih" + suffix, weights[i].bias_ih);
     this->register_parameter("bias_hh" + suffix, weights[i].bias_hh);
+    this->register_parameter("weight_hr" + suffix, weights[i].weight_hr);
   }
 }
 
@@ -273,19 +296,21 @@ Shape Recurrent<O>::infer(O& options, std::span<const Shape> inputs) {
   const Geometry g = geometry_of(where, input, options.batch_first);
   complete_option(where, "input_size", options.input_size, g.input_size, input);
   const std::int64_t d = directions(options.bidirectional), h = options.hidden_size;
-  const std::int64_t width = checked::mul(d, h).value_or(-1);  // a negative extent is refused
+  check_projection(where, proj_size_of(options), h);
+  const std::int64_t width = checked::mul(d, state_size(options)).value_or(-1);  // a negative extent is refused
   // Refuses layers whose parameters cannot be counted; there are at most 4 gates.
   const Shape parameters{options.num_layers * d * 4, h, width}, first{4, h, g.input_size};
   // The first extent of any input is a placeholder, and so is the batch's where it is the first of x.
   const bool batch_known = g.batched && !options.batch_first;
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     const Shape& state = inputs[i];
-    if (state.rank() == input.rank() && state.back() == h && (!batch_known || state[1] == g.batch)) continue;
+    const std::int64_t size = i == 1 ? state_size(options) : h;
+    if (state.rank() == input.rank() && state.back() == size && (!batch_known || state[1] == g.batch)) continue;
     fail(ErrorKind::shape, where, i == 1 ? ": h_0" : ": c_0", " does not fit: expected [", options.num_layers * d, ", ",
          batch_known ? cat(g.batch, ", ")
          : g.batched ? "N, "
                      : "",
-         h, "], got ", state);
+         size, "], got ", state);
   }
   return input.with(input.rank() - 1, width);
 }
@@ -298,8 +323,10 @@ std::vector<std::string> Recurrent<O>::further_outputs(const O&) {
 template <class O>
 std::vector<Outline> Recurrent<O>::infer_further(const O& options, std::span<const Shape> inputs) {
   const Geometry g = geometry_of(name_of(cell_of(options)), inputs[0], options.batch_first);
-  const Shape states = states_shape(g, options.num_layers * directions(options.bidirectional), options.hidden_size);
-  return std::vector<Outline>(kHasC<O> ? 2 : 1, Outline(states));
+  const std::int64_t states = options.num_layers * directions(options.bidirectional);
+  std::vector<Outline> outlines = {states_shape(g, states, state_size(options))};
+  if (kHasC<O>) outlines.push_back(states_shape(g, states, options.hidden_size));
+  return outlines;
 }
 
 template class Recurrent<RNNOptions>;
@@ -328,6 +355,8 @@ void recurrent_fields(Options& o, FieldVisitor& visit) {
   visit({"batch_first", "the input is [N, L, input_size]; else its first dimension is time"}, o.batch_first);
   visit({"dropout", "probability of an output between layers to become 0 in training", kProbability}, o.dropout);
   visit({"bidirectional", "also run from the last step to the first, and join both"}, o.bidirectional);
+  if constexpr (requires { o.proj_size; })
+    visit({"proj_size", "numbers that the hidden state is projected to; 0: no projection", kNonNegative}, o.proj_size);
 }
 
 }  // namespace

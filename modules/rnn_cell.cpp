@@ -32,6 +32,9 @@ LSTMState run(CellKind cell, const Tensor& input, const RecurrentWeights& weight
   if (stored.rank() == 2 && stored[1] != input.shape().back())
     fail(ErrorKind::shape, where, ": input does not fit input_size: expected [", input.dim() == 2 ? "N, " : "",
          stored[1], "], got ", input.shape());
+  if (weights.weight_hr.defined())
+    fail(ErrorKind::config, where, ": weight_hr is for whole sequences only: expected none, got ",
+         weights.weight_hr.shape());
   const std::int64_t hidden = check_weights(where, cell, weights, "", input.shape().back(), input.dtype());
   const Shape shape = input.shape().with(input.shape().rank() - 1, hidden);
   if (has_c(cell) && state.h.defined() != state.c.defined())

@@ -34,15 +34,17 @@ def with_states(module, x):
 def case(kind, shape, states=True, mode="train", hidden=HIDDEN, **options):
     """`shape` is the input's; the states' follows from it."""
     config = {**kind, "input_size": shape[-1], "hidden_size": hidden, **options}
+    sizes = (options.get("proj_size") or hidden, hidden)
     cell = kind["type"].endswith("Cell")
     if cell:
-        state = [*shape[:-1], hidden]
+        state = list(shape[:-1])
     else:
         count = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
         batch = [shape[0 if options.get("batch_first") else 1]] if len(shape) == 3 else []
-        state = [count, *batch, hidden]
+        state = [count, *batch]
     names = ("h", "c") if cell else ("h_0", "c_0")
-    given = {name: state if states else None for name in names[: 2 if kind["type"].startswith("LSTM") else 1]}
+    names = names[: 2 if kind["type"].startswith("LSTM") else 1]
+    given = {name: [*state, size] if states else None for name, size in zip(names, sizes)}
     return layer(config, {"input": shape, **given}, mode, call=with_states)
 
 
@@ -86,6 +88,27 @@ def sequences(kinds):
         yield case(kind, [3, 2, 5], num_layers=2, dropout=0)
 
 
+def projections():
+    def project(shape, states=True, mode="train", **options):
+        return case(KINDS[2], shape, states, mode, **{"hidden": 3, "proj_size": 2, **options})
+
+    small = {"hidden": 2, "proj_size": 1}
+    for both, batch_first in itertools.product((False, True), repeat=2):
+        yield project([2, 3, 1], not both, bidirectional=both, batch_first=batch_first, bias=both == batch_first)
+    yield project([2, 3, 1], num_layers=2)
+    yield project([3, 2, 1], num_layers=2, bidirectional=True, batch_first=True, **small)
+    yield project([2, 3, 1], states=False, num_layers=2, bidirectional=True, bias=False, **small)
+    yield project([3, 5], bidirectional=True, **small)
+    yield project([5, 3], states=False, num_layers=2, **small)
+    yield project([5, 0, 3], **small)
+    yield project([1, 3, 5], states=False)
+    yield project([2, 3, 1], hidden=5, proj_size=4)
+    yield project([3, 2, 5], **small)
+    yield project([3, 2, 5], hidden=2, proj_size=0)
+    yield project([3, 2, 1], num_layers=2, dropout=0.5, mode="eval", **small)
+    yield project([3, 2, 1], num_layers=2, dropout=1, **small)
+
+
 def cells():
     kinds = (
         {"type": "RNNCell"}, {"type": "RNNCell", "nonlinearity": "relu"}, {"type": "LSTMCell"}, {"type": "GRUCell"},
@@ -100,6 +123,7 @@ def cells():
 FILES = {
     "layers_rnn": lambda: sequences(KINDS[:2]),
     "layers_lstm": lambda: sequences(KINDS[2:3]),
+    "layers_lstm_projected": projections,
     "layers_gru": lambda: sequences(KINDS[3:]),
     "layers_rnn_cell": cells,
 }

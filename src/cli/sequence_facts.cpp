@@ -24,15 +24,18 @@ std::int64_t rows(const Shape& shape) { return shape.numel() / shape.back(); }
 /// The rows times the weights that each of them meets.
 template <class Options>
 Count recurrent_products(const Options& o, std::int64_t gates, const Shape& input) {
-  std::int64_t directions = 1, layers = 1;
+  std::int64_t directions = 1, layers = 1, projection = 0;
+  if constexpr (requires { o.proj_size; }) projection = o.proj_size;
   if constexpr (requires { o.num_layers; }) {
     directions = o.bidirectional ? 2 : 1;
     layers = o.num_layers;
   }
-  const Count height = times(gates * directions, o.hidden_size), both = times(directions, o.hidden_size);
-  const Count first = times(height, plus(o.hidden_size, input.back()));
-  const Count above = times(layers - 1, times(height, plus(o.hidden_size, both)));
-  return times(rows(input), plus(first, above));
+  const std::int64_t state = projection > 0 ? projection : o.hidden_size;
+  const Count height = times(gates * directions, o.hidden_size), both = times(directions, state);
+  const Count first = times(height, plus(state, input.back()));
+  const Count above = times(layers - 1, times(height, plus(state, both)));
+  const Count projections = times(layers * directions, times(projection, o.hidden_size));
+  return times(rows(input), plus(plus(first, above), projections));
 }
 
 /// The projections of query, key and value and the last one, then query times key and weights times value.

@@ -14,12 +14,13 @@ namespace {
 
 /// Where the parts of the working memory begin; each begins on a cache line.
 struct Layout {
-  std::int64_t gates, extra, weights, bias, forward_end;
-  std::int64_t da, dhidden, previous, dh, dc, end;
+  std::int64_t gates, extra, weights, bias, unprojected, projection, forward_end;
+  std::int64_t da, dhidden, previous, dh, dc, dprojected, dunprojected, zeros, end;
 };
 
 Layout layout_of(const RecurrentParams& p) {
   const std::int64_t gates = gates_of(p.cell), rows = p.steps * p.batch, state = rows * p.hidden_size;
+  const bool projects = p.proj_size > 0;
   const bool plain = gates == 1, gru = p.cell == RecurrentCell::gru;
   std::int64_t at = 0;
   const auto take = [&at](std::int64_t elements) {
@@ -30,14 +31,19 @@ Layout layout_of(const RecurrentParams& p) {
   Layout l{};
   l.gates = take(plain ? 0 : gates * state);  // the plain cells have their gate in y
   l.extra = take(plain ? 0 : state);
-  l.weights = take(p.steps > 1 ? gates * p.hidden_size * p.hidden_size : 0);
+  l.weights = take(p.steps > 1 ? gates * p.hidden_size * p.state_size() : 0);
   l.bias = take(gates * p.hidden_size);
+  l.unprojected = take(projects ? state : 0);
+  l.projection = take(p.steps > 1 ? p.proj_size * p.hidden_size : 0);
   l.forward_end = at;
   l.da = take(gates * state);
   l.dhidden = gru ? take(gates * state) : l.da;
-  l.previous = take(state);
-  l.dh = take(p.batch * p.hidden_size);
+  l.previous = take(rows * p.state_size());
+  l.dh = take(p.batch * p.state_size());
   l.dc = take(p.batch * p.hidden_size);
+  l.dprojected = take(rows * p.proj_size);
+  l.dunprojected = take(projects ? p.batch * p.hidden_size : 0);
+  l.zeros = take(projects ? p.hidden_size : 0);
   l.end = at;
   return l;
 }
@@ -56,7 +62,7 @@ template <class Cell, class T>
 struct Pass {
   const RecurrentParams& p;
   const RecurrentInputs<T>& in;
-  const std::int64_t hidden = p.hidden_size, width = Cell::gates * hidden;
+  const std::int64_t hidden = p.hidden_size, width = Cell::gates * hidden, state = p.state_size();
   T *gates, *extra;
 
   /// Step t of an array whose samples have `size` elements a step.
@@ -67,31 +73,38 @@ struct Pass {
   }
   /// The place of the k-th step that is computed.
   std::int64_t place(std::int64_t k) const { return p.reverse ? p.steps - 1 - k : k; }
-  /// The hidden state or c before the k-th step; c is only LSTM's.
-  Step<const T> before(const T* states, const T* initial, std::int64_t k) const {
-    return k == 0 ? Step<const T>{initial, hidden} : at(states, place(k - 1), hidden);
+  /// The hidden state or c, `size` elements a sample, before the k-th step; c is only LSTM's.
+  Step<const T> before(const T* states, const T* initial, std::int64_t size, std::int64_t k) const {
+    return k == 0 ? Step<const T>{initial, size} : at(states, place(k - 1), size);
   }
   const T* c0() const { return in.c0 != nullptr ? in.c0 : in.h0; }
 };
 
-/// W_hh^T as the right operand of a product: copied once for many steps, or read as it is stored for a single one.
+/// W^T as the right operand of a product: copied once for many steps, or read as it is stored for a single one.
 template <class T>
-struct HiddenWeights {
+struct StepWeights {
   const T* data;
-  bool stored;  ///< as W_hh itself
-  std::int64_t hidden, width;
+  bool stored;                 ///< as W itself
+  std::int64_t depth, height;  ///< W is [height, depth]
+  std::int64_t block;          ///< rows of a gate
+
+  StepWeights(const T* w, std::int64_t rows, std::int64_t columns, std::int64_t rows_of_gate, std::int64_t steps,
+              T* memory)
+      : data(steps > 1 ? memory : w), stored(steps == 1), depth(columns), height(rows), block(rows_of_gate) {
+    if (!stored) pack_transposed(w, depth, height, depth, memory, height);
+  }
 
   /// c += h W^T for the gates [first, first + count); c = .. without `add`.
   void multiply(std::int64_t rows, Step<const T> h, std::int64_t first, std::int64_t count, Step<T> c, bool add) const {
     gemm<T>({.m = rows,
-             .n = count * hidden,
-             .k = hidden,
+             .n = count * block,
+             .k = depth,
              .lda = h.row,
-             .ldb = stored ? hidden : width,
+             .ldb = stored ? depth : height,
              .ldc = c.row,
              .transpose_b = stored,
              .add = add},
-            h.data, data + first * hidden * (stored ? hidden : 1), c.data);
+            h.data, data + first * block * (stored ? depth : 1), c.data);
   }
 };
 
@@ -125,7 +138,7 @@ void input_product(const Pass<Cell, T>& s, T* bias) {
 
 /// The hidden side of the k-th step for some samples.
 template <class Cell, class T>
-void hidden_product(const Pass<Cell, T>& s, const HiddenWeights<T>& weights, std::int64_t rows, Step<const T> h,
+void hidden_product(const Pass<Cell, T>& s, const StepWeights<T>& weights, std::int64_t rows, Step<const T> h,
                     Step<T> gates, Step<T> extra) {
   if constexpr (Cell::hidden_differs) {
     const bool bias = s.in.b_hh != nullptr;
@@ -148,23 +161,24 @@ void forward(const RecurrentParams& p, const RecurrentInputs<T>& in, T* y, T* c_
                         .gates = Cell::has_extra ? memory + l.gates : y,
                         .extra = Cell::has_extra ? memory + l.extra : y};
   input_product(s, memory + l.bias);
-  HiddenWeights<T> weights{in.w_hh, true, s.hidden, s.width};
-  if (p.steps > 1) {
-    pack_transposed(in.w_hh, s.hidden, s.width, s.hidden, memory + l.weights, s.width);
-    weights = {memory + l.weights, false, s.hidden, s.width};
-  }
+  const StepWeights<T> weights(in.w_hh, s.width, s.state, s.hidden, p.steps, memory + l.weights);
+  const bool projects = p.proj_size > 0;
+  const StepWeights<T> projection(in.w_hr, p.proj_size, s.hidden, p.proj_size, projects ? p.steps : 1,
+                                  memory + l.projection);
+  T* const unprojected = projects ? memory + l.unprojected : y;
   for_each_block(p, [&](std::int64_t first, std::int64_t rows) {
     const auto from_first = [first](auto step) { return decltype(step){step.sample(first), step.row}; };
     for (std::int64_t k = 0; k < p.steps; ++k) {
-      const Step<const T> h_before = from_first(s.before(y, in.h0, k));
-      const Step<const T> c_before = from_first(s.before(s.extra, s.c0(), k));
+      const Step<const T> h_before = from_first(s.before(y, in.h0, s.state, k));
+      const Step<const T> c_before = from_first(s.before(s.extra, s.c0(), s.hidden, k));
       const Step<T> gates = from_first(s.at(s.gates, s.place(k), s.width));
       const Step<T> extra = from_first(s.at(s.extra, s.place(k), s.hidden));
-      const Step<T> h = from_first(s.at(y, s.place(k), s.hidden));
+      const Step<T> h = from_first(s.at(unprojected, s.place(k), s.hidden));
       hidden_product(s, weights, rows, h_before, gates, extra);
       for (std::int64_t n = 0; n < rows; ++n)
         Cell::template forward<T>(
             s.hidden, {gates.sample(n), extra.sample(n), h_before.sample(n), c_before.sample(n), h.sample(n)});
+      if (projects) projection.multiply(rows, {h.data, h.row}, 0, 1, from_first(s.at(y, s.place(k), s.state)), false);
       if (k + 1 == p.steps && c_n != nullptr)
         for (std::int64_t n = 0; n < rows; ++n) copy_run(extra.sample(n), s.hidden, c_n + (first + n) * s.hidden);
     }
@@ -178,6 +192,25 @@ void hand_over(const T* x, std::int64_t n, const RecurrentGradient<T>& y, std::i
   for (std::int64_t i = 0; i < n; ++i) y.data[at + i] = y.add ? y.data[at + i] + x[i] : x[i];
 }
 
+/// The gradient of h before its projection, for some samples of step t; keeps that of h itself for the gradient of
+/// W_hr.
+template <class Cell, class T>
+void through_projection(const Pass<Cell, T>& s, const Layout& l, std::int64_t first, std::int64_t rows, std::int64_t t,
+                        const T* dy, const T* dh, T* memory) {
+  const Step<const T> from = s.at(dy, t, s.state);
+  const Step<T> kept = s.at(memory + l.dprojected, t, s.state);
+  // dh_t = dy_t + what the later step sends
+  for (std::int64_t n = 0; n < rows; ++n) {
+    const T* sent = dh + n * s.state;
+    const T* own = from.sample(first + n);
+    T* both = kept.sample(first + n);
+    for (std::int64_t j = 0; j < s.state; ++j) both[j] = own[j] + sent[j];
+  }
+  // the gradient of o tanh(c) = dh_t W_hr
+  gemm<T>({.m = rows, .n = s.hidden, .k = s.state, .lda = kept.row, .ldb = s.hidden, .ldc = s.hidden},
+          kept.sample(first), s.in.w_hr, memory + l.dunprojected + first * s.hidden);
+}
+
 /// The gradients of a for all steps, and of the initial states.
 template <class Cell, class T>
 void through_time(const Pass<Cell, T>& s, const T* y, const T* dy, const T* dc_n, T* memory,
@@ -185,10 +218,14 @@ void through_time(const Pass<Cell, T>& s, const T* y, const T* dy, const T* dc_n
   const RecurrentParams& p = s.p;
   const Layout l = layout_of(p);
   T *da = memory + l.da, *dhidden = memory + l.dhidden, *previous = memory + l.previous;
+  const bool projects = p.proj_size > 0;
+  T* const zeros = memory + l.zeros;  // the gradient of h before the projection comes in one part
+  if (projects) zero_run(s.hidden, zeros);
   for_each_block(p, [&](std::int64_t first, std::int64_t rows) {
     const auto from_first = [first](auto step) { return decltype(step){step.sample(first), step.row}; };
-    T *dh = memory + l.dh + first * s.hidden, *dc = memory + l.dc + first * s.hidden;
-    zero_run(rows * s.hidden, dh);
+    T *dh = memory + l.dh + first * s.state, *dc = memory + l.dc + first * s.hidden;
+    T* const unprojected = projects ? memory + l.dunprojected + first * s.hidden : dh;
+    zero_run(rows * s.state, dh);
     if (dc_n != nullptr) {
       copy_run(dc_n + first * s.hidden, rows * s.hidden, dc);
     } else {
@@ -196,30 +233,32 @@ void through_time(const Pass<Cell, T>& s, const T* y, const T* dy, const T* dc_n
     }
     for (std::int64_t k = p.steps - 1; k >= 0; --k) {
       const std::int64_t t = s.place(k);
-      const Step<const T> h_before = from_first(s.before(y, s.in.h0, k));
-      const Step<const T> c_before = from_first(s.before(s.extra, s.c0(), k));
-      const Step<const T> h = from_first(s.template at<const T>(y, t, s.hidden));
-      const Step<const T> dy_t = from_first(s.template at<const T>(dy, t, s.hidden));
+      const Step<const T> h_before = from_first(s.before(y, s.in.h0, s.state, k));
+      const Step<const T> c_before = from_first(s.before(s.extra, s.c0(), s.hidden, k));
+      const Step<const T> h = from_first(s.template at<const T>(y, t, s.state));
+      const Step<const T> dy_t = from_first(s.template at<const T>(dy, t, s.state));
       const Step<T> gates = from_first(s.at(s.gates, t, s.width)), extra = from_first(s.at(s.extra, t, s.hidden));
       const Step<T> da_t = from_first(s.at(da, t, s.width)), dhidden_t = from_first(s.at(dhidden, t, s.width));
-      const Step<T> previous_t = from_first(s.at(previous, t, s.hidden));
+      const Step<T> previous_t = from_first(s.at(previous, t, s.state));
+      if (projects) through_projection(s, l, first, rows, t, dy, dh, memory);
       for (std::int64_t n = 0; n < rows; ++n) {
-        copy_run(h_before.sample(n), s.hidden, previous_t.sample(n));
+        copy_run(h_before.sample(n), s.state, previous_t.sample(n));
         Cell::template backward<T>(
             s.hidden, {gates.sample(n), extra.sample(n), h_before.sample(n), c_before.sample(n), h.sample(n),
-                       dy_t.sample(n), dh + n * s.hidden, dc + n * s.hidden, da_t.sample(n), dhidden_t.sample(n)});
+                       projects ? zeros : dy_t.sample(n), unprojected + n * s.hidden, dc + n * s.hidden, da_t.sample(n),
+                       dhidden_t.sample(n)});
       }
       // dh_{t-1} = (what the cell sends) + da W_hh
       gemm<T>({.m = rows,
-               .n = s.hidden,
+               .n = s.state,
                .k = s.width,
                .lda = dhidden_t.row,
-               .ldb = s.hidden,
-               .ldc = s.hidden,
+               .ldb = s.state,
+               .ldc = s.state,
                .add = Cell::keeps_hidden},
               dhidden_t.data, s.in.w_hh, dh);
     }
-    hand_over(dh, rows * s.hidden, gradients.h0, first * s.hidden);
+    hand_over(dh, rows * s.state, gradients.h0, first * s.state);
     hand_over(dc, rows * s.hidden, gradients.c0, first * s.hidden);
   });
 }
@@ -236,8 +275,11 @@ void backward(const RecurrentParams& p, const RecurrentInputs<T>& in, const T* y
   const std::int64_t rows = p.steps * p.batch;
   linear_backward<T>({rows, p.input_size, s.width}, memory + l.da, in.x, in.w_ih,
                      {g.x.data, g.w_ih.data, g.b_ih.data, g.x.add, g.w_ih.add, g.b_ih.add});
-  linear_backward<T>({rows, p.hidden_size, s.width}, memory + l.dhidden, memory + l.previous, in.w_hh,
+  linear_backward<T>({rows, s.state, s.width}, memory + l.dhidden, memory + l.previous, in.w_hh,
                      {nullptr, g.w_hh.data, g.b_hh.data, false, g.w_hh.add, g.b_hh.add});
+  if (p.proj_size > 0)
+    linear_backward<T>({rows, p.hidden_size, p.proj_size}, memory + l.dprojected, memory + l.unprojected, in.w_hr,
+                       {nullptr, g.w_hr.data, nullptr, false, g.w_hr.add, false});
 }
 
 }  // namespace

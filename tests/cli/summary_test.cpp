@@ -178,4 +178,8 @@ TEST_CASE("summary counts the work of recurrent layers and of attention, which s
   CHECK(outcome.out.find(" 144         840        all") != std::string::npos);
   CHECK(outcome.out.find(" 80          896        all") != std::string::npos);
   CHECK(outcome.out.find(" 192         180        all") != std::string::npos);
+  folder.write("p.json", R"({"input": {"shape": [7, 5]}, "layers": [
+  {"type": "LSTM", "hidden_size": 3, "num_layers": 2, "bidirectional": true, "batch_first": true, "proj_size": 2}]})");
+  // 7 steps of 2 directions: 12 x (5 + 2) and 12 x (4 + 2) weights, each then 2 x 3 of the projection.
+  CHECK(run_taper(folder.path(), {"summary", "p.json"}).out.find(" 432         2,352      all") != std::string::npos);
 }

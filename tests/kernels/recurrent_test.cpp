@@ -15,6 +15,16 @@ namespace {
 constexpr RecurrentCell kCells[] = {RecurrentCell::rnn_tanh, RecurrentCell::rnn_relu, RecurrentCell::lstm,
                                     RecurrentCell::gru};
 
+struct CellAndProjection {
+  RecurrentCell cell;
+  std::int64_t proj_size;
+};
+constexpr CellAndProjection kCellsAndProjections[] = {{RecurrentCell::rnn_tanh, 0},
+                                                      {RecurrentCell::rnn_relu, 0},
+                                                      {RecurrentCell::lstm, 0},
+                                                      {RecurrentCell::gru, 0},
+                                                      {RecurrentCell::lstm, 5}};
+
 /// A problem of this size with random numbers that float32 holds too.
 NaiveRecurrent problem(const RecurrentParams& p, bool bias = true) {
   const std::int64_t gates = kernels::gates_of(p.cell) * p.hidden_size;
@@ -26,17 +36,18 @@ NaiveRecurrent problem(const RecurrentParams& p, bool bias = true) {
   return {p,
           draw(p.steps * p.batch * p.input_size, 1, 1.5),
           draw(gates * p.input_size, 2, bound),
-          draw(gates * p.hidden_size, 3, bound),
+          draw(gates * p.state_size(), 3, bound),
           bias ? draw(gates, 4, bound) : std::vector<double>(),
           bias ? draw(gates, 5, bound) : std::vector<double>(),
-          draw(p.batch * p.hidden_size, 6, 1),
-          draw(p.batch * p.hidden_size, 7, 1)};
+          draw(p.batch * p.state_size(), 6, 1),
+          draw(p.batch * p.hidden_size, 7, 1),
+          draw(p.proj_size * p.hidden_size, 10, bound)};
 }
 
 template <class T>
 struct Run {
   std::vector<T> y, c_n;
-  std::vector<T> dx, dw_ih, dw_hh, db_ih, db_hh, dh0, dc0;
+  std::vector<T> dx, dw_ih, dw_hh, db_ih, db_hh, dh0, dc0, dw_hr;
 };
 
 /// Forward and backward with fixed weights of the outputs; gradients are added to `start`.
@@ -45,17 +56,18 @@ Run<T> run(const NaiveRecurrent& s, T start = 0, bool add = false) {
   const auto& p = s.p;
   const auto as = [](const std::vector<double>& v) { return std::vector<T>(v.begin(), v.end()); };
   const auto x = as(s.x), w_ih = as(s.w_ih), w_hh = as(s.w_hh), b_ih = as(s.b_ih), b_hh = as(s.b_hh), h0 = as(s.h0),
-             c0 = as(s.c0);
+             c0 = as(s.c0), w_hr = as(s.w_hr);
   const auto filled = [&](const std::vector<T>& like) { return std::vector<T>(like.size(), start); };
-  Run<T> r{std::vector<T>(std::size_t(p.steps * p.batch * p.hidden_size)),
-           filled(h0),
+  Run<T> r{std::vector<T>(std::size_t(p.steps * p.batch * p.state_size())),
+           filled(c0),
            filled(x),
            filled(w_ih),
            filled(w_hh),
            filled(b_ih),
            filled(b_hh),
            filled(h0),
-           filled(c0)};
+           filled(c0),
+           filled(w_hr)};
   const bool lstm = p.cell == RecurrentCell::lstm;
   const kernels::RecurrentInputs<T> in{x.data(),
                                        w_ih.data(),
@@ -63,10 +75,11 @@ Run<T> run(const NaiveRecurrent& s, T start = 0, bool add = false) {
                                        b_ih.empty() ? nullptr : b_ih.data(),
                                        b_hh.empty() ? nullptr : b_hh.data(),
                                        h0.data(),
-                                       lstm ? c0.data() : nullptr};
+                                       lstm ? c0.data() : nullptr,
+                                       w_hr.empty() ? nullptr : w_hr.data()};
   std::vector<T> memory(std::size_t(kernels::recurrent_memory(p, true)), T(NAN));
   kernels::recurrent_forward(p, in, r.y.data(), lstm ? r.c_n.data() : nullptr, memory.data());
-  const auto dy = test::numbers<T>(std::int64_t(r.y.size()), 8), dc = test::numbers<T>(std::int64_t(h0.size()), 9);
+  const auto dy = test::numbers<T>(std::int64_t(r.y.size()), 8), dc = test::numbers<T>(std::int64_t(c0.size()), 9);
   kernels::recurrent_backward<T>(p, in, r.y.data(), dy.data(), lstm ? dc.data() : nullptr, memory.data(),
                                  {.x = {r.dx.data(), add},
                                   .w_ih = {r.dw_ih.data(), add},
@@ -74,13 +87,14 @@ Run<T> run(const NaiveRecurrent& s, T start = 0, bool add = false) {
                                   .b_ih = {b_ih.empty() ? nullptr : r.db_ih.data(), add},
                                   .b_hh = {b_hh.empty() ? nullptr : r.db_hh.data(), add},
                                   .h0 = {r.dh0.data(), add},
-                                  .c0 = {lstm ? r.dc0.data() : nullptr, add}});
+                                  .c0 = {lstm ? r.dc0.data() : nullptr, add},
+                                  .w_hr = {w_hr.empty() ? nullptr : r.dw_hr.data(), add}});
   return r;
 }
 
 /// The gradient of the oracle with respect to one of its arrays, under the same weights of the outputs.
 std::vector<double> naive_gradient(const NaiveRecurrent& s, std::vector<double> NaiveRecurrent::*array) {
-  const auto dy = test::numbers<double>(s.p.steps * s.p.batch * s.p.hidden_size, 8);
+  const auto dy = test::numbers<double>(s.p.steps * s.p.batch * s.p.state_size(), 8);
   const auto dc = test::numbers<double>(s.p.batch * s.p.hidden_size, 9);
   return test::gradient(s.*array, [&](const std::vector<double>& v) {
     NaiveRecurrent at = s;
@@ -102,6 +116,10 @@ std::vector<RecurrentParams> small_problems() {
         all.push_back({cell, batch_first, reverse, 5, 3, 2, 7});
         all.push_back({cell, batch_first, reverse, 1, 2, 5, 3});
         all.push_back({cell, batch_first, reverse, 3, 19, 2, 5});  // several blocks of samples
+        if (cell != RecurrentCell::lstm) continue;
+        all.push_back({cell, batch_first, reverse, 5, 3, 2, 7, 4});
+        all.push_back({cell, batch_first, reverse, 1, 2, 5, 3, 2});
+        all.push_back({cell, batch_first, reverse, 3, 19, 2, 5, 1});
       }
   return all;
 }
@@ -111,7 +129,8 @@ std::vector<RecurrentParams> small_problems() {
 TEST_CASE("recurrent layers give what their equations give, in float64 and float32") {
   for (const RecurrentParams& p : small_problems())
     for (const bool bias : {true, false}) {
-      INFO(int(p.cell) << " " << p.batch_first << p.reverse << " steps " << p.steps << " batch " << p.batch);
+      INFO(int(p.cell) << " " << p.batch_first << p.reverse << " steps " << p.steps << " batch " << p.batch << " to "
+                       << p.proj_size);
       const NaiveRecurrent s = problem(p, bias);
       const test::NaiveStates expected = test::naive_recurrent(s);
       const auto wide = run<double>(s);
@@ -127,7 +146,8 @@ TEST_CASE("recurrent layers give what their equations give, in float64 and float
 TEST_CASE("recurrent layers have the gradients of their equations") {
   for (const RecurrentParams& p : small_problems()) {
     if (p.cell == RecurrentCell::rnn_relu) continue;  // its kinks: below
-    INFO(int(p.cell) << " " << p.batch_first << p.reverse << " steps " << p.steps << " batch " << p.batch);
+    INFO(int(p.cell) << " " << p.batch_first << p.reverse << " steps " << p.steps << " batch " << p.batch << " to "
+                     << p.proj_size);
     const NaiveRecurrent s = problem(p);
     const auto wide = run<double>(s);
     const auto narrow = run<float>(s);
@@ -143,6 +163,7 @@ TEST_CASE("recurrent layers have the gradients of their equations") {
     check(wide.db_hh, narrow.db_hh, &NaiveRecurrent::b_hh);
     check(wide.dh0, narrow.dh0, &NaiveRecurrent::h0);
     if (p.cell == RecurrentCell::lstm) check(wide.dc0, narrow.dc0, &NaiveRecurrent::c0);
+    if (p.proj_size > 0) check(wide.dw_hr, narrow.dw_hr, &NaiveRecurrent::w_hr);
   }
 }
 
@@ -164,12 +185,12 @@ TEST_CASE("a recurrent layer of max(a, 0) sends the gradient of positive states 
 }
 
 TEST_CASE("gradients of recurrent layers are added to what is there, or overwrite it") {
-  for (const RecurrentCell cell : kCells) {
-    const NaiveRecurrent s = problem({cell, true, false, 5, 3, 2, 7});
+  for (const auto& [cell, proj_size] : kCellsAndProjections) {
+    const NaiveRecurrent s = problem({cell, true, false, 5, 3, 2, 7, proj_size});
     const auto fresh = run<double>(s), overwritten = run<double>(s, 3.0, false), added = run<double>(s, 3.0, true);
     using Field = std::vector<double> Run<double>::*;
     for (const Field field : {&Run<double>::dx, &Run<double>::dw_ih, &Run<double>::dw_hh, &Run<double>::db_ih,
-                              &Run<double>::db_hh, &Run<double>::dh0, &Run<double>::dc0}) {
+                              &Run<double>::db_hh, &Run<double>::dh0, &Run<double>::dc0, &Run<double>::dw_hr}) {
       if (field == &Run<double>::dc0 && cell != RecurrentCell::lstm) continue;
       CHECK(overwritten.*field == fresh.*field);
       std::vector<double> expected = fresh.*field;
@@ -180,13 +201,13 @@ TEST_CASE("gradients of recurrent layers are added to what is there, or overwrit
 }
 
 TEST_CASE("recurrent layers give the same bits on any number of threads") {
-  for (const RecurrentCell cell : kCells)
+  for (const auto& [cell, proj_size] : kCellsAndProjections)
     for (const bool batch_first : {false, true}) {
-      const NaiveRecurrent s = problem({cell, batch_first, true, 11, 53, 13, 37});
+      const NaiveRecurrent s = problem({cell, batch_first, true, 11, 53, 13, 37, proj_size});
       CHECK(test::same_on_any_threads([&] {
         const auto r = run<float>(s);
         std::vector<float> all = r.y;
-        for (const auto* part : {&r.c_n, &r.dx, &r.dw_ih, &r.dw_hh, &r.db_ih, &r.db_hh, &r.dh0, &r.dc0})
+        for (const auto* part : {&r.c_n, &r.dx, &r.dw_ih, &r.dw_hh, &r.db_ih, &r.db_hh, &r.dh0, &r.dc0, &r.dw_hr})
           all.insert(all.end(), part->begin(), part->end());
         return all;
       }));
@@ -194,8 +215,8 @@ TEST_CASE("recurrent layers give the same bits on any number of threads") {
 }
 
 TEST_CASE("recurrent layers of a useful size keep float32's accuracy") {
-  for (const RecurrentCell cell : kCells) {
-    const NaiveRecurrent s = problem({cell, true, false, 29, 7, 31, 67});
+  for (const auto& [cell, proj_size] : kCellsAndProjections) {
+    const NaiveRecurrent s = problem({cell, true, false, 29, 7, 31, 67, 3 * proj_size});
     const auto narrow = run<float>(s);
     const auto wide = run<double>(s);
     INFO(int(cell));
@@ -208,11 +229,12 @@ TEST_CASE("recurrent layers of a useful size keep float32's accuracy") {
 }
 
 TEST_CASE("a recurrent layer of no samples has zero gradients") {
-  for (const RecurrentCell cell : kCells) {
-    const auto r = run<double>(problem({cell, false, false, 5, 0, 2, 3}), 7.0, false);
+  for (const auto& [cell, proj_size] : kCellsAndProjections) {
+    const auto r = run<double>(problem({cell, false, false, 5, 0, 2, 7, proj_size}), 7.0, false);
     CHECK(r.y.empty());
     CHECK(r.dw_ih == std::vector<double>(r.dw_ih.size(), 0.0));
     CHECK(r.dw_hh == std::vector<double>(r.dw_hh.size(), 0.0));
     CHECK(r.db_hh == std::vector<double>(r.db_hh.size(), 0.0));
+    CHECK(r.dw_hr == std::vector<double>(r.dw_hr.size(), 0.0));
   }
 }

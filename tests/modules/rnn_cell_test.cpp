@@ -69,6 +69,10 @@ TEST_CASE("cells name what does not fit") {
                     "lstm_cell: input does not fit input_size: expected [N, 2], got [3, 4]");
   CHECK_THROWS_WITH(F::lstm_cell(ones({4}, DType::float64), w),
                     "lstm_cell: input does not fit input_size: expected [2], got [4]");
+  nn::RecurrentWeights projected = w;
+  projected.weight_hr = zeros({2, 3}, DType::float64);
+  CHECK_THROWS_WITH(F::lstm_cell(x, projected),
+                    "lstm_cell: weight_hr is for whole sequences only: expected none, got [2, 3]");
   CHECK_THROWS_WITH(F::lstm_cell(x, w, {.h = state}),
                     "lstm_cell: one state is missing: expected h and c or neither, got h");
   CHECK_THROWS_WITH(F::lstm_cell(x, w, {zeros({2, 5}, DType::float64), state}),

@@ -6,6 +6,7 @@
 #include "support/catch.hpp"
 #include "support/json_error.hpp"
 #include "support/kernel_check.hpp"
+#include "support/message_of.hpp"
 #include "support/spread.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
@@ -33,6 +34,19 @@ RecurrentWeights weights_of(std::int64_t gates, std::int64_t in, std::int64_t hi
   return w;
 }
 
+/// As `stack_of`, of an LSTM with a projection.
+std::vector<RecurrentWeights> projected_stack(std::int64_t in, std::int64_t hidden, std::int64_t projection, int layers,
+                                              int directions, bool bias = true) {
+  const auto draw = [](const Shape& shape) { return uniform(shape, -1, 1, DType::float64).requires_grad_(); };
+  std::vector<RecurrentWeights> all;
+  for (int i = 0; i < layers * directions; ++i) {
+    all.push_back(weights_of(4, i < directions ? in : directions * projection, hidden, bias));
+    all.back().weight_hh = draw({4 * hidden, projection});
+    all.back().weight_hr = draw({projection, hidden});
+  }
+  return all;
+}
+
 /// `layers` layers over `in` features, in two directions if `directions` is 2.
 std::vector<RecurrentWeights> stack_of(std::int64_t gates, std::int64_t in, std::int64_t hidden, int layers,
                                        int directions, bool bias = true) {
@@ -48,6 +62,7 @@ std::vector<Tensor> leaves_of(const std::vector<RecurrentWeights>& weights) {
   for (const auto& w : weights) {
     leaves.insert(leaves.end(), {w.weight_ih, w.weight_hh});
     if (w.bias_ih.defined()) leaves.insert(leaves.end(), {w.bias_ih, w.bias_hh});
+    if (w.weight_hr.defined()) leaves.push_back(w.weight_hr);
   }
   return leaves;
 }
@@ -116,6 +131,40 @@ TEST_CASE("recurrent functions have the gradients of all their outputs") {
     }
 }
 
+TEST_CASE("an LSTM with a projection has the gradients of all its outputs") {
+  manual_seed(3);
+  const Tensor h = test::spread({4, 3, 2}, 0.53).requires_grad_(), c = test::spread({4, 3, 5}, 0.71).requires_grad_();
+  for (const bool bias : {true, false})
+    for (const bool batch_first : {true, false}) {
+      const Tensor x = test::spread(batch_first ? Shape{3, 7, 3} : Shape{7, 3, 3}).requires_grad_();
+      const auto weights = projected_stack(3, 5, 2, 2, 2, bias);
+      std::vector<Tensor> inputs = leaves_of(weights);
+      inputs.insert(inputs.end(), {x, h, c});
+      const nn::RecurrentSettings settings{.batch_first = batch_first, .bidirectional = true};
+      const auto report = autograd::gradcheck(
+          [&](const std::vector<Tensor>&) {
+            const auto r = F::lstm(x, weights, {h, c}, settings);
+            return flat({r.output, r.h_n, r.c_n});
+          },
+          inputs);
+      INFO(report.to_string());
+      CHECK(report.ok);
+    }
+}
+
+TEST_CASE("a projection is the product with W_hr of what the LSTM would give, and is what the next step reads") {
+  manual_seed(3);
+  const RecurrentWeights w = projected_stack(3, 5, 2, 1, 1)[0];
+  const Tensor x = test::spread({1, 7, 3});
+  RecurrentWeights plain = w;
+  plain.weight_hr = Tensor();
+  plain.weight_hh = zeros({20, 5}, DType::float64);  // the state before the first step is 0
+  const auto projected = F::lstm(x, {&w, 1}), unprojected = F::lstm(x, {&plain, 1});
+  const Tensor expected = matmul(unprojected.output.reshape({7, 5}), w.weight_hr.transpose(0, 1));
+  CHECK(test::relative_error(projected.output.to_vector<double>(), expected.to_vector<double>()) < 1e-14);
+  CHECK(projected.c_n.to_vector<double>() == unprojected.c_n.to_vector<double>());
+}
+
 TEST_CASE("a layer in one direction is one recorded operation, however long the sequence is") {
   nn::LSTM lstm({.input_size = 2, .hidden_size = 3});
   const auto tape = autograd::Tape::of(lstm(ones({31, 5, 2})));
@@ -139,6 +188,85 @@ TEST_CASE("recurrent layers have PyTorch's shapes, batched, batch first, unbatch
   nn::LSTM first({.input_size = 2, .hidden_size = 3, .num_layers = 2, .batch_first = true, .bidirectional = true});
   check(first.forward_with_state(ones({5, 7, 2})), {5, 7, 6}, {4, 5, 3});
   check(first.forward_with_state(ones({7, 2})), {7, 6}, {4, 3});
+}
+
+TEST_CASE("an LSTM with a projection has PyTorch's shapes and parameters") {
+  nn::LSTM lstm({.input_size = 5, .hidden_size = 7, .num_layers = 2, .bidirectional = true, .proj_size = 3});
+  const auto check = [&](const Tensor& x, const Shape& output, const Shape& h_n, const Shape& c_n) {
+    const auto r = lstm.forward_with_state(x);
+    CHECK(r.output.shape() == output);
+    CHECK(r.h_n.shape() == h_n);
+    CHECK(r.c_n.shape() == c_n);
+  };
+  check(ones({11, 2, 5}), {11, 2, 6}, {4, 2, 3}, {4, 2, 7});
+  check(ones({11, 5}), {11, 6}, {4, 3}, {4, 7});
+  check(ones({11, 0, 5}), {11, 0, 6}, {4, 0, 3}, {4, 0, 7});
+  const auto parameters = lstm.named_parameters();
+  REQUIRE(parameters.size() == 20);
+  CHECK(parameters[1].tensor.shape() == Shape{28, 3});
+  CHECK(parameters[4].name == "weight_hr_l0");
+  CHECK(parameters[4].tensor.shape() == Shape{3, 7});
+  CHECK(parameters[10].tensor.shape() == Shape{28, 6});
+  CHECK(parameters[19].name == "weight_hr_l1_reverse");
+  const double bound = 1 / std::sqrt(7.0);
+  for (const auto& [name, tensor] : parameters)
+    for (const double value : tensor.to_vector<double>()) CHECK(std::abs(value) <= bound);
+  nn::LSTMOptions options{.hidden_size = 7, .num_layers = 2, .proj_size = 3};
+  const nn::LayerType& type = *nn::find_layer_type("LSTM");
+  const std::vector<Shape> inputs = {{11, 2, 5}, {2, 2, 3}, {2, 2, 7}};
+  CHECK(type.infer(&options, inputs) == Shape{11, 2, 3});
+  CHECK(type.infer_further(&options, inputs).at(0).shape == Shape{2, 2, 3});
+  CHECK(type.infer_further(&options, inputs).at(1).shape == Shape{2, 2, 7});
+}
+
+TEST_CASE("an LSTM's projection names what does not fit") {
+  manual_seed(2);
+  const Tensor x = ones({7, 2, 3}, DType::float64), h = zeros({2, 2, 2}, DType::float64),
+               c = zeros({2, 2, 5}, DType::float64);
+  const auto with = [&](auto change) {
+    auto weights = projected_stack(3, 5, 2, 2, 1);
+    change(weights);
+    return weights;
+  };
+  const auto whole = with([](auto&) {});
+  CHECK_THROWS_WITH(F::lstm(x, whole, {c, c}), "lstm: h_0 does not fit: expected [2, 2, 2], got [2, 2, 5]");
+  CHECK_THROWS_WITH(F::lstm(x, whole, {h, h}), "lstm: c_0 does not fit: expected [2, 2, 5], got [2, 2, 2]");
+  const auto refused = [&](auto change) { return test::message_of([&] { F::lstm(x, with(change)); }); };
+  const auto z = [](const Shape& shape, DType dtype = DType::float64) { return zeros(shape, dtype); };
+  CHECK(refused([&](auto& w) {
+          w[1].weight_hr = z({5, 5});
+        }) == "lstm: proj_size must be smaller than hidden_size: expected < 5, got 5");
+  CHECK(refused([&](auto& w) { w[1].weight_hr = z({10}); }) ==
+        "lstm: weight_hr_l1 does not fit: expected [proj_size, hidden_size], got [10]");
+  CHECK(refused([&](auto& w) {
+          w[0].weight_hr = z({0, 5});
+        }) == "lstm: weight_hr_l0 does not fit: expected [proj_size, hidden_size], got [0, 5]");
+  CHECK(refused([&](auto& w) {
+          w[0].weight_hr = z({2, 5}, DType::float32);
+        }) == "lstm: element types differ: expected float64, got float32 in weight_hr_l0; convert with to()");
+  CHECK(refused([&](auto& w) {
+          w[0].weight_hh = z({20, 5});
+        }) == "lstm: weight_hh_l0 does not fit: expected [20, 2], got [20, 5]");
+  CHECK(refused([&](auto& w) {
+          w[1].weight_ih = z({20, 5});
+        }) == "lstm: weight_ih_l1 does not fit: expected [20, 2], got [20, 5]");
+  CHECK(refused([&](auto& w) {
+          w[1].weight_hr = z({3, 5}), w[1].weight_hh = z({20, 3});
+        }) == "lstm: weight_hr_l1 has another proj_size: expected 2, got 3");
+  CHECK(refused([&](auto& w) {
+          w[1].weight_hr = Tensor(), w[1].weight_hh = z({20, 5});
+        }) == "lstm: weight_hr_l1 has another proj_size: expected 2, got 0");
+  auto gru = stack_of(3, 3, 5, 1, 1);
+  gru[0].weight_hr = z({2, 5});
+  CHECK_THROWS_WITH(F::gru(x, gru), "gru: weight_hr_l0 is for an lstm only: expected none, got [2, 5]");
+  CHECK_THROWS_WITH(F::rnn(x, gru), "rnn: weight_hr_l0 is for an lstm only: expected none, got [2, 5]");
+  for (const std::int64_t size : {3, 5})
+    CHECK_THROWS_WITH(nn::LSTM({.input_size = 2, .hidden_size = 3, .proj_size = size}),
+                      "lstm: proj_size must be smaller than hidden_size: expected < 3, got " + std::to_string(size));
+  CHECK_THROWS_WITH(nn::LSTM({.input_size = 2, .hidden_size = 3, .proj_size = -1}),
+                    "LSTM: proj_size is out of range: expected >= 0, got -1");
+  CHECK_THROWS_WITH(infer<nn::LSTMOptions>({.hidden_size = 3, .proj_size = 2}, {{7, 2, 5}, {1, 2, 3}, {1, 2, 3}}),
+                    "lstm: h_0 does not fit: expected [1, 2, 2], got [1, 2, 3]");
 }
 
 TEST_CASE("the layout of the batch changes nothing but the layout") {
@@ -196,7 +324,7 @@ TEST_CASE("recurrent layers have PyTorch's parameter names and print all their o
   CHECK(parameters[8].tensor.shape() == Shape{12, 6});
   CHECK(lstm.to_string() ==
         "LSTM(input_size=2, hidden_size=3, num_layers=2, bias=true, batch_first=false, dropout=0.0, "
-        "bidirectional=true)");
+        "bidirectional=true, proj_size=0)");
   const nn::RNN rnn({.input_size = 2, .hidden_size = 3, .nonlinearity = nn::Nonlinearity::relu, .bias = false});
   CHECK(rnn.named_parameters().size() == 2);
   CHECK(rnn.to_string() ==
@@ -348,8 +476,16 @@ TEST_CASE("recurrent layers in JSON refuse what no layer takes") {
   CHECK(error(R"("hidden_size": 3, "dropout": 2)") == "error: /layers/0/dropout (layer LSTM 0): expected <= 1, got 2");
   CHECK(error(R"("hidden_size": 3, "num_layers": 0)") ==
         "error: /layers/0/num_layers (layer LSTM 0): expected >= 1, got 0");
-  CHECK(error(R"("hidden_size": 3, "proj_size": 2)").find("error: /layers/0/proj_size (layer LSTM 0): unknown key") ==
-        0);
+  CHECK(error(R"("hidden_size": 3, "proj_size": 2)") == "no error");
+  CHECK(error(R"("hidden_size": 3, "proj_size": 3)") ==
+        "error: /layers/0/proj_size (layer LSTM 0): lstm: proj_size must be smaller than hidden_size: expected < 3, "
+        "got 3; shapes: input [7, 5] -> LSTM");
+  CHECK(error(R"("hidden_size": 3, "proj_size": -1)") ==
+        "error: /layers/0/proj_size (layer LSTM 0): expected >= 0, got -1");
+  for (const char* type : {"RNN", "GRU"})
+    CHECK(test::json_error(type, R"("hidden_size": 3, "proj_size": 2)", "[7, 5]")
+              .find(std::string("error: /layers/0/proj_size (layer ") + type + " 0): unknown key: expected type, ") ==
+          0);
   CHECK(error(R"("hidden_size": 3, "nonlinearity": "relu")").find("nonlinearity (layer LSTM 0): unknown key") !=
         std::string::npos);
   CHECK(error(R"("hidden_size": 3, "input_size": 4)") ==

@@ -12,6 +12,7 @@ namespace taper::test {
 struct NaiveRecurrent {
   kernels::RecurrentParams p;
   std::vector<double> x, w_ih, w_hh, b_ih, b_hh, h0, c0;  ///< biases may be empty
+  std::vector<double> w_hr = {};
 
   std::int64_t row(std::int64_t t, std::int64_t n) const { return p.batch_first ? n * p.steps + t : t * p.batch + n; }
 };
@@ -36,6 +37,7 @@ inline void naive_step(const NaiveRecurrent& s, const std::vector<double>& x, st
   using kernels::RecurrentCell;
   const std::int64_t size = s.p.hidden_size;
   const std::vector<double> h_before = h;
+  h.resize(std::size_t(size));
   for (std::int64_t j = 0; j < size; ++j) {
     const auto from_x = [&](std::int64_t gate) { return naive_affine(s.w_ih, s.b_ih, gate * size + j, x); };
     const auto from_h = [&](std::int64_t gate) { return naive_affine(s.w_hh, s.b_hh, gate * size + j, h_before); };
@@ -59,17 +61,21 @@ inline void naive_step(const NaiveRecurrent& s, const std::vector<double>& x, st
       }
     }
   }
+  if (s.p.proj_size == 0) return;
+  const std::vector<double> unprojected = h;
+  h.clear();
+  for (std::int64_t j = 0; j < s.p.proj_size; ++j) h.push_back(naive_affine(s.w_hr, {}, j, unprojected));
 }
 
 inline NaiveStates naive_recurrent(const NaiveRecurrent& s) {
-  const auto size = std::size_t(s.p.hidden_size), in = std::size_t(s.p.input_size);
+  const auto size = std::size_t(s.p.state_size()), in = std::size_t(s.p.input_size);
   NaiveStates out{std::vector<double>(std::size_t(s.p.steps * s.p.batch) * size), {}};
   for (std::int64_t n = 0; n < s.p.batch; ++n) {
-    const auto own = [&](const std::vector<double>& states) {
-      const auto first = states.begin() + std::ptrdiff_t(n * s.p.hidden_size);
-      return states.empty() ? std::vector<double>(size) : std::vector<double>(first, first + std::ptrdiff_t(size));
+    const auto own = [&](const std::vector<double>& states, std::int64_t width) {
+      const auto first = states.begin() + std::ptrdiff_t(n * width);
+      return states.empty() ? std::vector<double>(std::size_t(width)) : std::vector<double>(first, first + width);
     };
-    std::vector<double> h = own(s.h0), c = own(s.c0);
+    std::vector<double> h = own(s.h0, s.p.state_size()), c = own(s.c0, s.p.hidden_size);
     for (std::int64_t k = 0; k < s.p.steps; ++k) {
       const auto row = std::size_t(s.row(s.p.reverse ? s.p.steps - 1 - k : k, n));
       const std::vector<double> x(s.x.begin() + std::ptrdiff_t(row * in), s.x.begin() + std::ptrdiff_t((row + 1) * in));

@@ -10,7 +10,8 @@
 //     output   [L, N, D * H], with batch_first [N, L, D * H], unbatched [L, D * H]
 //     states   [D * num_layers, N, H], unbatched [D * num_layers, H], whatever batch_first says
 //
-// Differs: there is no proj_size, and packed sequences are not offered.
+// With LSTM's proj_size the output and h have that many numbers in place of H, c keeps H.
+// Differs: packed sequences are not offered.
 namespace taper::nn {
 
 // --- options --------------------------------------------------------------------------------------------------------
@@ -56,6 +57,7 @@ struct LSTMOptions {
   bool batch_first = false;
   double dropout = 0;
   bool bidirectional = false;
+  std::int64_t proj_size = 0;  ///< numbers that h is projected to, fewer than `hidden_size`; 0: no projection
 };
 
 struct GRUOptions {
@@ -78,11 +80,12 @@ void fields(GRUOptions& options, FieldVisitor& visitor);
 // --- functions ------------------------------------------------------------------------------------------------------
 
 /// The parameters of one layer in one direction. The rows hold the gates one after another, H each: LSTM i, f, g, o;
-/// GRU r, z, n; RNN the only one.
+/// GRU r, z, n; RNN the only one. With a projection of LSTM to P < H numbers P stands for H wherever h is read.
 struct RecurrentWeights {
   Tensor weight_ih;                   ///< [gates * H, input_size], above the first layer [gates * H, D * H]
-  Tensor weight_hh;                   ///< [gates * H, H]
+  Tensor weight_hh;                   ///< [gates * H, H], with a projection [gates * H, P]
   Tensor bias_ih = {}, bias_hh = {};  ///< [gates * H] each, or both undefined
+  Tensor weight_hr = {};              ///< the projection of LSTM, [P, H], or undefined
 };
 
 struct RecurrentSettings {
@@ -100,7 +103,8 @@ namespace functional {
 RecurrentResult rnn(const Tensor& input, std::span<const RecurrentWeights> weights, const Tensor& h_0 = Tensor(),
                     Nonlinearity nonlinearity = Nonlinearity::tanh, const RecurrentSettings& settings = {});
 
-/// i, f, o = sigmoid(..), g = tanh(..), c_t = f c_{t-1} + i g, h_t = o tanh(c_t); else as `rnn`.
+/// i, f, o = sigmoid(..), g = tanh(..), c_t = f c_{t-1} + i g, h_t = o tanh(c_t), or W_hr times that;
+/// else as `rnn`. Source of the projection: Sak et al. (2014).
 LSTMResult lstm(const Tensor& input, std::span<const RecurrentWeights> weights, const LSTMState& state = {},
                 const RecurrentSettings& settings = {});
 
@@ -112,7 +116,8 @@ RecurrentResult gru(const Tensor& input, std::span<const RecurrentWeights> weigh
 
 // --- layers ---------------------------------------------------------------------------------------------------------
 
-/// What the recurrent layers share. Parameters have PyTorch's names (`weight_ih_l0`, `bias_hh_l1_reverse`) and are
+/// What the recurrent layers share. Parameters have PyTorch's names (`weight_ih_l0`, `bias_hh_l1_reverse`,
+/// `weight_hr_l0`) and are
 /// float32 and uniform in +-1 / sqrt(hidden_size) at first.
 template <class O>
 class Recurrent : public Layer<O> {
