@@ -39,6 +39,15 @@ struct Axis {
     }
     return kOutside;
   }
+
+  /// The outputs [first, end) that copy input position `j` of a replicate padding.
+  struct Copies {
+    std::int64_t first, end;
+  };
+  Copies copies(std::int64_t j) const {
+    return {j == 0 ? 0 : std::clamp<std::int64_t>(j + left, 0, out),
+            j == in - 1 ? out : std::clamp<std::int64_t>(j + left + 1, 0, out)};
+  }
 };
 
 /// The input row that output row `row` of a plane copies, or `kOutside`.
@@ -58,6 +67,47 @@ std::int64_t rows(const std::int64_t* extent, int rank) {
   std::int64_t n = 1;
   for (int d = 0; d < rank - 1; ++d) n *= extent[d];
   return n;
+}
+
+/// Calls `body(out_row)` for the output rows of a plane that copy input row `row` of a replicate padding.
+template <class Body>
+void for_row_copies(const PadPlan& p, std::int64_t row, const Body& body) {
+  Axis::Copies copies[Shape::kMaxRank];
+  std::int64_t at[Shape::kMaxRank];
+  const int outer = p.rank - 1;
+  for (int d = outer - 1; d >= 0; --d) {
+    copies[d] = Axis(p, d).copies(row % p.in[d]);
+    at[d] = copies[d].first;
+    row /= p.in[d];
+    if (copies[d].first >= copies[d].end) return;
+  }
+  for (;;) {
+    std::int64_t out_row = 0;
+    for (int d = 0; d < outer; ++d) out_row = out_row * p.out[d] + at[d];
+    body(out_row);
+    int d = outer - 1;
+    for (; d >= 0 && ++at[d] == copies[d].end; --d) at[d] = copies[d].first;
+    if (d < 0) return;
+  }
+}
+
+/// The gradient of one row of a replicate padding, which may copy an element any number of times.
+template <class T>
+void replicate_row_grad(const PadPlan& p, std::int64_t row, const T* dy_plane, T* dx, bool add) {
+  const Axis last(p, p.rank - 1);
+  constexpr std::int64_t width = 256;
+  for (std::int64_t begin = 0; begin < last.in; begin += width) {
+    const std::int64_t end = std::min(last.in, begin + width);
+    double sum[width] = {};
+    // sum_j = the sum of dy over all copies of element j
+    for_row_copies(p, row, [&](std::int64_t out_row) {
+      const T* const from = dy_plane + out_row * last.out;
+      for (std::int64_t j = begin; j < end; ++j)
+        for (auto [i, stop] = last.copies(j); i < stop; ++i) sum[j - begin] += static_cast<double>(from[i]);
+    });
+    for (std::int64_t j = begin; j < end; ++j)
+      dx[j] = static_cast<T>(add ? static_cast<double>(dx[j]) + sum[j - begin] : sum[j - begin]);
+  }
 }
 
 }  // namespace
@@ -110,6 +160,10 @@ void pad_grad(const PadPlan& p, const T* dy, T* dx, bool add) {
   const std::int64_t in_rows = rows(p.in, p.rank), out_rows = rows(p.out, p.rank);
   // dx_source(i) += dy_i
   const auto plane_grad = [&](const T* dy_plane, T* dx_plane) {
+    if (p.kind == PadKind::replicate) {
+      for (std::int64_t row = 0; row < in_rows; ++row) replicate_row_grad(p, row, dy_plane, dx_plane + row * in, add);
+      return;
+    }
     if (!add) std::fill_n(dx_plane, in_rows * in, T(0));
     for (std::int64_t r = 0; r < out_rows; ++r) {
       const std::int64_t row = source_row(p, r);

@@ -28,7 +28,8 @@ PadPlan pad_plan(std::span<const std::int64_t> shape, std::span<const std::int64
 /// float, double, int64; `value` is for `PadKind::value`.
 template <class T>
 void pad(const PadPlan& plan, const T* x, T* y, T value);
-/// Sums dy over the places each input element was copied to, in their order.
+/// Sums dy over the places each input element was copied to, in their order; in double for replicate, which may copy
+/// an element any number of times.
 template <class T>
 void pad_grad(const PadPlan& plan, const T* dy, T* dx, bool add);
 

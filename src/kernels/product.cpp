@@ -103,9 +103,11 @@ template <class T>
   for (int i = 0; i < n; ++i) y[i] = add ? y[i] + v[i] : v[i];
 }
 
-/// c[r, :] = sum over k of a[r, k] b[k, :] for R rows and W vectors, of which the last has `last` elements.
+/// c[r, :] = sum over the terms [first, end) of a[r, k] b[k, :] for R rows and W vectors, of which the last has `last`
+/// elements.
 template <class T, int R, int W, class Place>
-void multiply_tile(std::int64_t depth, const Place& place, T* c, std::int64_t ldc, int last, bool add) {
+[[gnu::noinline]] void multiply_terms(std::int64_t first, std::int64_t end, const Place& place, T* c, std::int64_t ldc,
+                                      int last, bool add) {
   Vector<T> sum[R][W];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
@@ -115,7 +117,7 @@ void multiply_tile(std::int64_t depth, const Place& place, T* c, std::int64_t ld
 #pragma GCC unroll 8
   for (int v = 0; v < W; ++v) vector[v] = place.vector(v);
   const std::int64_t a_row = place.a_row();
-  for (std::int64_t k = 0; k < depth; ++k) {
+  for (std::int64_t k = first; k < end; ++k) {
     const T* const x = place.a(k);
     const T* const w = place.b(k);
     Vector<T> right[W];
@@ -139,6 +141,25 @@ void multiply_tile(std::int64_t depth, const Place& place, T* c, std::int64_t ld
         const Vector<T> part = sum[r][v];  // the sums stay in registers: their address is not taken
         store_part<T>(part, last, y, add);
       }
+    }
+}
+
+/// The same for all terms: sums of `kChain` terms, and the sum of those.
+template <class T, int R, int W, class Place>
+void multiply_tile(std::int64_t depth, const Place& place, T* c, std::int64_t ldc, int last, bool add) {
+  if (depth <= kChain<T>) return multiply_terms<T, R, W>(0, depth, place, c, ldc, last, add);
+  constexpr std::int64_t row = W * kLanes<T>;
+  alignas(kVectorBytes) T total[R * row];
+  for (std::int64_t k = 0; k < depth; k += kChain<T>)
+    multiply_terms<T, R, W>(k, std::min(depth, k + kChain<T>), place, total, row, kLanes<T>, k > 0);
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < W; ++v) {
+      const Vector<T> sum = load(total + r * row + v * kLanes<T>);
+      T* y = c + r * ldc + v * kLanes<T>;
+      if (v < W - 1 || last == kLanes<T>)
+        store(add ? load(y) + sum : sum, y);
+      else
+        store_part<T>(sum, last, y, add);
     }
 }
 
@@ -206,8 +227,9 @@ template <class T, int R, int C>
 void multiply_dots(std::int64_t depth, const T* a, std::int64_t lda, const T* b, std::int64_t ldb, T* c,
                    std::int64_t row, std::int64_t column, bool add) {
   double total[R][C] = {};
-  for (std::int64_t k = 0; k < depth; k += kLongSum)
-    add_dots<T, R, C>(std::min(kLongSum, depth - k), a + k, lda, b + k, ldb, total);
+  constexpr std::int64_t step = kChain<T> * kLanes<T>;
+  for (std::int64_t k = 0; k < depth; k += step)
+    add_dots<T, R, C>(std::min(step, depth - k), a + k, lda, b + k, ldb, total);
   for (int r = 0; r < R; ++r)
     for (int j = 0; j < C; ++j) {
       T& y = c[r * row + j * column];

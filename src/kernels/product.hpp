@@ -25,6 +25,11 @@ inline constexpr std::int64_t kBlockColumns = 128;
 template <class T>
 inline constexpr std::int64_t kBlockDepth = 1024 / static_cast<std::int64_t>(sizeof(T));
 
+/// Terms that are added one after another: the rounding errors of longer float32 sums would add up to more than four
+/// units in the last place. What is summed so far then counts as one term.
+template <class T>
+inline constexpr std::int64_t kChain = sizeof(T) == sizeof(float) ? 64 : kBlockDepth<T>;
+
 /// float32 sums of more terms than this are joined in double.
 inline constexpr std::int64_t kLongSum = 1024;
 

@@ -167,6 +167,23 @@ TEMPLATE_TEST_CASE("a convolution over two or three dimensions agrees with its d
   }
 }
 
+TEST_CASE("a float32 convolution of positive numbers is right to four units in the last place") {
+  // Sums of hundreds to thousands of terms that do not cancel, in the output and in all gradients.
+  for (const auto& p : {params(3, 43, 47, 251, 7, 1, 3), params(2, 101, 3, 509, 11, 2, 5), params(5, 1, 2, 1021, 3)}) {
+    CAPTURE(p.in_channels, p.out_channels);
+    Problem<float> problem(p);
+    for (auto* v : {&problem.x, &problem.w, &problem.b, &problem.dy})
+      for (float& value : *v) value = std::abs(value);
+    const Result<float> r = problem.run(p);
+    const auto y = oracle::conv_forward(definition(p), problem.x, problem.w, problem.b);
+    const auto g = oracle::conv_backward(definition(p), problem.x, problem.w, problem.dy);
+    CHECK(relative_error(r.y, y) < tolerance<float>());
+    CHECK(relative_error(r.dx, g.dx) < tolerance<float>());
+    CHECK(relative_error(r.dw, g.dw) < tolerance<float>());
+    CHECK(relative_error(r.db, g.db) < tolerance<float>());
+  }
+}
+
 TEST_CASE("a convolution whose kernel lies in the padding gives the bias and zero gradients") {
   // One position, read by none of the outputs: both taps of both windows are padding.
   const ConvParams p = line(1, 1, 1, 1, 2, 2, 3, 5, 1, 1);
