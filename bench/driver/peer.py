@@ -1,0 +1,82 @@
+"""A peer's process: a library that does tasks and times itself."""
+
+import array
+import os
+import subprocess
+
+
+class Refused(Exception):
+    """The peer failed on a task; says why."""
+
+
+class Peer:
+    def __init__(self, program, threads):
+        self.name = program.name.removeprefix("peer-")
+        self.threads = threads
+        self.program = program
+        self.start()
+
+    def start(self):
+        environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads), "OPENBLAS_NUM_THREADS": str(self.threads)}
+        environment.pop("OPENBLAS_CORETYPE", None)  # would hold OpenBLAS back
+        self.process = subprocess.Popen([self.program, str(self.threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, env=environment)
+        self.version = self.line()
+
+    def line(self):
+        text = self.process.stdout.readline().decode().rstrip("\n")
+        if not text:
+            status = self.process.wait()
+            self.start()
+            raise Refused(f"ended with status {status}")
+        return text
+
+    def ask(self, command):
+        self.process.stdin.write(f"{command}\n".encode())
+        self.process.stdin.flush()
+        answer = self.line()
+        if answer.startswith("error: "):
+            raise Refused(answer.removeprefix("error: "))
+        return answer
+
+    def prepare(self, task):
+        """Makes the task ready and does it once. False: the library does not offer it."""
+        if self.ask(f"task {task}") == "no":
+            return False
+        self.sample(1)
+        return True
+
+    def values(self):
+        """Numbers that the last repetition computed."""
+        out = array.array("d")
+        out.frombytes(self.process.stdout.read(8 * int(self.ask("values"))))
+        return out
+
+    def sample(self, repetitions):
+        """Seconds a repetition, by the wall and by the processor."""
+        wall, cpu = map(float, self.ask(f"sample {repetitions}").split())
+        return wall / repetitions, cpu / repetitions
+
+    def repetitions_for(self, seconds):
+        """How many repetitions take about this long."""
+        repetitions = 1
+        while True:
+            taken = self.sample(repetitions)[0] * repetitions
+            if taken >= seconds / 2 or repetitions >= 1 << 24:
+                return max(1, round(repetitions * seconds / max(taken, 1e-9)))
+            repetitions = min(10 * repetitions, max(2 * repetitions, int(repetitions * seconds / max(taken, 1e-9))))
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def difference(ours, theirs):
+    """The largest difference, relative to the largest value."""
+    if len(ours) != len(theirs):
+        return float("inf")
+    largest = max(map(abs, theirs), default=0)
+    worst = max((abs(a - b) for a, b in zip(ours, theirs)), default=0)
+    if worst != worst:
+        return float("inf")
+    return worst / largest if largest > 0 else worst

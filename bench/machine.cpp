@@ -1,0 +1,223 @@
+// What one core of this machine can do at most, as JSON: the bounds that rows are held against.
+#include <time.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <new>
+#include <string>
+#include <vector>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace {
+
+double seconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
+
+/// What one of ten of many short runs beats: undisturbed by other programs, and not a stroke of luck.
+template <class Body>
+double shortest(double total, const Body& body) {
+  body();
+  std::vector<double> taken;
+  for (const double end = seconds() + total; seconds() < end;) {
+    const double start = seconds();
+    body();
+    taken.push_back(seconds() - start);
+  }
+  const auto tenth = taken.begin() + std::ptrdiff_t(taken.size() / 10);
+  std::nth_element(taken.begin(), tenth, taken.end());
+  return *tenth;
+}
+
+volatile double sink;
+
+// --- arithmetic: independent chains of y = y b + c, enough of them to hide the latency
+// --------------------------------
+
+constexpr int kChains = 10;
+constexpr std::int64_t kLinks = 40000;
+
+template <class Vector, class T>
+[[gnu::always_inline]] inline T multiply_add() {
+  Vector y[kChains], b, c;
+  for (std::size_t lane = 0; lane < sizeof(Vector) / sizeof(T); ++lane) {
+    b[lane] = T(0.999);
+    c[lane] = T(0.001);
+    for (int i = 0; i < kChains; ++i) y[i][lane] = T(i);
+  }
+  for (std::int64_t link = 0; link < kLinks; ++link)
+    for (int i = 0; i < kChains; ++i) y[i] = y[i] * b + c;
+  Vector sum = y[0];
+  for (int i = 1; i < kChains; ++i) sum += y[i];
+  return sum[0];
+}
+
+template <class T>
+using Wide [[gnu::vector_size(64)]] = T;
+template <class T>
+using Middle [[gnu::vector_size(32)]] = T;
+template <class T>
+using Narrow [[gnu::vector_size(16)]] = T;
+
+#ifdef __x86_64__
+template <class T>
+[[gnu::target("avx512f")]] T multiply_add_512() {
+  return multiply_add<Wide<T>, T>();
+}
+template <class T>
+[[gnu::target("avx2,fma")]] T multiply_add_256() {
+  return multiply_add<Middle<T>, T>();
+}
+#define EACH_LEVEL __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define EACH_LEVEL
+#endif
+
+template <class T>
+double peak() {
+  const auto flops = [](std::size_t bytes, T (*run)()) {
+    return 2.0 * kChains * kLinks * double(bytes / sizeof(T)) / shortest(0.3, [&] { sink = double(run()); });
+  };
+  double best = flops(16, multiply_add<Narrow<T>, T>);
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("fma")) best = std::max(best, flops(32, multiply_add_256<T>));
+  if (__builtin_cpu_supports("avx512f")) best = std::max(best, flops(64, multiply_add_512<T>));
+#endif
+  return best;
+}
+
+// --- memory
+// -----------------------------------------------------------------------------------------------------------
+
+using Lanes [[gnu::vector_size(64)]] = std::int64_t;
+
+/// Blocks of 8 x 64 bytes.
+EACH_LEVEL void read(const Lanes* x, std::size_t blocks) {
+  Lanes sum[8] = {};
+  for (std::size_t b = 0; b < blocks; ++b)
+    for (std::size_t i = 0; i < 8; ++i) sum[i] ^= x[8 * b + i];
+  for (std::size_t i = 1; i < 8; ++i) sum[0] ^= sum[i];
+  sink = double(sum[0][0]);
+}
+
+EACH_LEVEL void write(Lanes* y, std::size_t blocks) {
+  const Lanes value = {1};
+  for (std::size_t b = 0; b < blocks; ++b) {
+    for (std::size_t i = 0; i < 8; ++i) y[8 * b + i] = value;
+    asm volatile("" ::: "memory");
+  }
+}
+
+EACH_LEVEL void copy(const Lanes* x, Lanes* y, std::size_t blocks) {
+  for (std::size_t b = 0; b < blocks; ++b) {
+    for (std::size_t i = 0; i < 8; ++i) y[8 * b + i] = x[8 * b + i];
+    asm volatile("" ::: "memory");
+  }
+}
+
+#ifdef __x86_64__
+/// Past the caches.
+__attribute__((target("avx512f"))) void stream_512(const Lanes* x, Lanes* y, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) _mm512_stream_si512((__m512i*)(y + i), x ? (__m512i)x[i] : _mm512_set1_epi32(1));
+  _mm_sfence();
+}
+#endif
+
+struct Bandwidth {
+  double read, write, copy;
+};
+
+/// Bytes a second, read and written together, within `bytes`.
+Bandwidth bandwidth(Lanes* memory, std::size_t bytes) {
+  // Small levels are walked several times in one timed run, large ones chunk after chunk in several.
+  const std::size_t chunk = std::min(bytes, std::size_t(1) << 22), chunks = bytes / chunk;
+  const std::size_t passes = std::max<std::size_t>(1, (std::size_t(1) << 20) / chunk), blocks = chunk / 512;
+  const auto rate = [&](std::size_t stride, const auto& body) {
+    std::size_t turn = 0;
+    return double(blocks * 512 * passes) / shortest(0.2, [&] {
+             Lanes* first = memory + turn++ % chunks * (stride / sizeof(Lanes));
+             for (std::size_t i = 0; i < passes; ++i) {
+               body(first);
+               asm volatile("" ::: "memory");
+             }
+           });
+  };
+  const std::size_t half = bytes / 2 / sizeof(Lanes);
+  Bandwidth found{rate(chunk, [&](Lanes* x) { read(x, blocks); }), rate(chunk, [&](Lanes* y) { write(y, blocks); }),
+                  rate(chunk / 2, [&](Lanes* x) { copy(x, x + half, blocks / 2); })};
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx512f") && bytes > (std::size_t(1) << 23)) {
+    found.write = std::max(found.write, rate(chunk, [&](Lanes* y) { stream_512(nullptr, y, blocks * 8); }));
+    found.copy = std::max(found.copy, rate(chunk / 2, [&](Lanes* x) { stream_512(x, x + half, blocks / 2 * 8); }));
+  }
+#endif
+  return found;
+}
+
+/// Bytes of the data cache of this level as the kernel tells, 0 where it does not.
+long cache_size(int level) {
+  for (int i = 0; i < 6; ++i) {
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
+    int of = 0;
+    long kilobytes = 0;
+    std::string kind;
+    if (!(std::ifstream(folder + "level") >> of) || of != level) continue;
+    if (std::ifstream(folder + "type") >> kind && kind == "Instruction") continue;
+    if (std::ifstream(folder + "size") >> kilobytes) return kilobytes * 1024;
+  }
+  return 0;
+}
+
+// --- threads
+// ----------------------------------------------------------------------------------------------------------
+
+/// Seconds that an empty parallel region of two threads takes, by the wall: half of the regions took less.
+double fork_cost() {
+#ifdef _OPENMP
+  std::vector<double> taken;
+  for (int i = 0; i < 2001; ++i) {
+    const double start = seconds();
+#pragma omp parallel num_threads(2)
+    asm volatile("" ::: "memory");
+    taken.push_back(seconds() - start);
+  }
+  std::nth_element(taken.begin(), taken.begin() + 1000, taken.end());
+  return taken[1000];
+#else
+  return 0;
+#endif
+}
+
+}  // namespace
+
+int main() {
+  std::printf("{\n  \"peak_float32\": %.4g,\n  \"peak_float64\": %.4g,\n", peak<float>(), peak<double>());
+  const struct {
+    const char* name;
+    long size;
+  } levels[] = {{"L1", cache_size(1)}, {"L2", cache_size(2)}, {"L3", cache_size(3)}, {"memory", 0}};
+  constexpr std::size_t kMemory = std::size_t(256) << 20;
+  auto* memory = static_cast<Lanes*>(::operator new(kMemory, std::align_val_t(4096)));
+  std::memset(static_cast<void*>(memory), 1, kMemory);
+  std::printf("  \"levels\": [\n");
+  for (const auto& level : levels) {
+    if (level.size <= 0 && level.name[0] == 'L') continue;
+    const Bandwidth found = bandwidth(memory, level.size > 0 ? std::size_t(level.size) / 2 : kMemory);
+    std::printf("    {\"name\": \"%s\", \"size\": %ld, \"read\": %.4g, \"write\": %.4g, \"copy\": %.4g}%s\n",
+                level.name, level.size, found.read, found.write, found.copy, level.size > 0 ? "," : "");
+  }
+  std::printf("  ],\n  \"fork\": %.3g\n}\n", fork_cost());
+  ::operator delete(memory, std::align_val_t(4096));
+}

@@ -1,0 +1,337 @@
+#pragma once
+
+#include <memory>
+
+#include "peer.hpp"
+
+// The tasks of a framework with tensors and gradients, written once. `L` spells what differs between two frameworks:
+//
+//     Tensor, NoGrad, Adam and the like    types
+//     zeros(shape, is_double), data<T>     memory to fill
+//     grad(y, leaves, gradient, retain)    gradients of a recorded result
+//     train_step(...)                      one step of a training, by the library's fastest way that is documented
+//     conv, pool, linear...                the operations, taking the task's arguments
+namespace bench {
+
+using Extents = std::vector<std::int64_t>;
+
+template <class L>
+struct Framework {
+  using Tensor = typename L::Tensor;
+  using Tensors = std::vector<Tensor>;
+  using Function = std::function<Tensor()>;
+
+  // --- inputs
+  // ---------------------------------------------------------------------------------------------------------
+
+  static Tensor filled(const Extents& shape, std::uint32_t seed, double low = -1, double high = 1,
+                       bool is_double = false) {
+    Tensor out = L::zeros(shape, is_double);
+    if (is_double)
+      fill(L::template data<double>(out), L::numel(out), seed, low, high);
+    else
+      fill(L::template data<float>(out), L::numel(out), seed, low, high);
+    return out;
+  }
+
+  static Tensor weight(const Extents& shape, std::uint32_t seed) {
+    std::int64_t fan_in = 1;
+    for (std::size_t i = 1; i < shape.size(); ++i) fan_in *= shape[i];
+    const double bound = shape.size() > 1 ? weight_bound(fan_in) : 0.1;
+    return filled(shape, seed, -bound, bound);
+  }
+
+  /// Row numbers or class labels.
+  static Tensor labels(const Extents& shape, std::uint32_t seed, std::int64_t classes) {
+    Tensor out = L::integers(shape);
+    fill_labels(L::template data<std::int64_t>(out), L::numel(out), seed, classes);
+    return out;
+  }
+
+  static void read(Values& values, const Tensor& tensor) {
+    if (L::is_double(tensor))
+      values.add(L::template data<double>(tensor), L::numel(tensor));
+    else
+      values.add(L::template data<float>(tensor), L::numel(tensor));
+  }
+
+  static void read_all(Values& values, const Tensors& tensors) {
+    for (const Tensor& tensor : tensors) read(values, tensor);
+  }
+
+  // --- one operation
+  // --------------------------------------------------------------------------------------------------
+
+  /// pass=forward computes `function` unrecorded, pass=recorded records it, pass=backward takes the gradients of a
+  /// result recorded before, pass=both records and takes them.
+  static Work operation(const Task& task, Tensors leaves, Function function) {
+    if (task.is("pass", "forward")) {
+      auto result = std::make_shared<Tensor>();
+      return {[=] {
+                typename L::NoGrad guard;
+                *result = function();
+              },
+              [=](Values& values) { read(values, *result); }};
+    }
+    for (Tensor& leaf : leaves) L::require_grad(leaf);
+    auto result = std::make_shared<Tensor>(function());
+    if (task.is("pass", "recorded")) return {[=] { *result = function(); }, [=](Values& v) { read(v, *result); }};
+    const Tensor gradient = filled(L::shape(*result), 99, -1, 1, L::is_double(*result));
+    auto gradients = std::make_shared<Tensors>();
+    const auto values = [=](Values& v) { read_all(v, *gradients); };
+    if (task.is("pass", "backward")) return {[=] { *gradients = L::grad(*result, leaves, gradient, true); }, values};
+    return {[=] { *gradients = L::grad(function(), leaves, gradient, false); }, values};
+  }
+
+  static Work add(const Task& t) {
+    const Tensor a = filled({t["n"]}, 1), b = filled({t["n"]}, 2);
+    return operation(t, {a}, [=] { return L::add(a, b); });
+  }
+
+  static Work mul_rows(const Task& t) {
+    const Tensor a = filled({t["rows"], t["columns"]}, 1), b = filled({t["columns"]}, 2);
+    return operation(t, {a, b}, [=] { return L::mul(a, b); });
+  }
+
+  static Work chain(const Task& t) {
+    const Tensor a = filled({1}, 1), b = filled({1}, 2, 0.99, 1.01), gradient = filled({1}, 3);
+    L::require_grad(a);
+    const std::int64_t ops = t["ops"];
+    auto gradients = std::make_shared<Tensors>();
+    return {[=] {
+              Tensor y = a;
+              for (std::int64_t i = 0; i < ops; ++i) y = L::mul(y, b);
+              *gradients = L::grad(y, {a}, gradient, false);
+            },
+            [=](Values& v) { read_all(v, *gradients); }};
+  }
+
+  static Work map(const Task& t) {
+    const Tensor x = filled({t["n"]}, 1, t.is("f", "log") ? 0.1 : -3, 3);
+    for (const auto& [name, function] : L::maps())
+      if (t.is("f", name)) return operation(t, {x}, [=, f = function] { return f(x); });
+    return {};
+  }
+
+  /// A reduction over the middle dimension of [outer, n, inner].
+  static Work reduce(const Task& t) {
+    const Tensor x = filled({t["outer"], t["n"], t.get("inner", 1)}, 1);
+    for (const auto& [name, function] : L::reductions())
+      if (t.is("f", name)) return operation(t, {x}, [=, f = function] { return f(x, 1); });
+    return {};
+  }
+
+  static Work sum_all(const Task& t) {
+    const Tensor x = filled({t["n"]}, 1);
+    return operation(t, {x}, [=] { return L::sum(x); });
+  }
+
+  static Work transpose(const Task& t) {
+    const Tensor x = filled({t["n"], t["rows"], t["columns"]}, 1);
+    return operation(t, {x}, [=] { return L::transpose(x); });
+  }
+
+  static Work product(const Task& t) {
+    const bool ta = t.get("ta", 0), tb = t.get("tb", 0), is_double = t.get("double", 0);
+    const std::int64_t m = t["m"], n = t["n"], k = t["k"];
+    const Tensor a = filled(ta ? Extents{k, m} : Extents{m, k}, 1, -1, 1, is_double);
+    const Tensor b = filled(tb ? Extents{n, k} : Extents{k, n}, 2, -1, 1, is_double);
+    return operation(t, {a, b}, [=] { return L::matmul(a, b, ta, tb); });
+  }
+
+  static Work linear(const Task& t) {
+    const Tensor x = filled({t["n"], t["in"]}, 1), w = weight({t["out"], t["in"]}, 2), b = weight({t["out"]}, 3);
+    return operation(t, {x, w, b}, [=] { return L::linear(x, w, b); });
+  }
+
+  static Work conv1d(const Task& t) {
+    const std::int64_t c = t["c"], f = t["f"], groups = t.get("groups", 1);
+    const Tensor x = filled({t["n"], c, t["l"]}, 1), w = weight({f, c / groups, t["k"]}, 2), b = weight({f}, 3);
+    return operation(t, {x, w, b}, [=] { return L::conv1d(x, w, b, t.get("s", 1), t["p"], groups); });
+  }
+
+  static Work conv2d(const Task& t) {
+    const std::int64_t c = t["c"], f = t["f"], groups = t.get("groups", 1);
+    const Tensor x = filled({t["n"], c, t["h"], t["h"]}, 1), w = weight({f, c / groups, t["k"], t["k"]}, 2);
+    const Tensor b = weight({f}, 3);
+    return operation(t, {x, w, b}, [=] { return L::conv2d(x, w, b, t.get("s", 1), t["p"], groups); });
+  }
+
+  static Work conv_transpose(const Task& t, bool two) {
+    const std::int64_t c = t["c"], f = t["f"];
+    const Tensor x = filled(two ? Extents{t["n"], c, t["h"], t["h"]} : Extents{t["n"], c, t["l"]}, 1);
+    const Tensor w = weight(two ? Extents{c, f, t["k"], t["k"]} : Extents{c, f, t["k"]}, 2), b = weight({f}, 3);
+    return operation(t, {x, w, b}, [=] { return L::conv_transpose(x, w, b, t["s"], t["p"]); });
+  }
+  static Work conv_transpose1d(const Task& t) { return conv_transpose(t, false); }
+  static Work conv_transpose2d(const Task& t) { return conv_transpose(t, true); }
+
+  template <Tensor (*kPool)(const Tensor&, const Task&)>
+  static Work pool1d(const Task& t) {
+    const Tensor x = filled({t["n"], t["c"], t["l"]}, 1);
+    return operation(t, {x}, [=] { return kPool(x, t); });
+  }
+  template <Tensor (*kPool)(const Tensor&, const Task&)>
+  static Work pool2d(const Task& t) {
+    const Tensor x = filled({t["n"], t["c"], t["h"], t["h"]}, 1);
+    return operation(t, {x}, [=] { return kPool(x, t); });
+  }
+
+  template <Tensor (*kSoftmax)(const Tensor&)>
+  static Work softmax(const Task& t) {
+    const Tensor x = filled({t["rows"], t["columns"]}, 1, -3, 3);
+    return operation(t, {x}, [=] { return kSoftmax(x); });
+  }
+
+  static Work cross_entropy(const Task& t) {
+    const Tensor x = filled({t["rows"], t["columns"]}, 1, -3, 3), y = labels({t["rows"]}, 2, t["columns"]);
+    return operation(t, {x}, [=] { return L::cross_entropy(x, y); });
+  }
+
+  static Work layer_norm(const Task& t) {
+    const Tensor x = filled({t["rows"], t["columns"]}, 1), w = weight({t["columns"]}, 2), b = weight({t["columns"]}, 3);
+    return operation(t, {x, w, b}, [=] { return L::layer_norm(x, w, b); });
+  }
+
+  static Work group_norm(const Task& t) {
+    const Tensor x = filled({t["n"], t["c"], t["h"], t["h"]}, 1), w = weight({t["c"]}, 2), b = weight({t["c"]}, 3);
+    return operation(t, {x, w, b}, [=] { return L::group_norm(x, t["groups"], w, b); });
+  }
+
+  static Work batch_norm(const Task& t) {
+    const Tensor x = filled({t["n"], t["c"], t["h"], t["h"]}, 1), w = weight({t["c"]}, 2), b = weight({t["c"]}, 3);
+    const Tensor mean = filled({t["c"]}, 4), var = filled({t["c"]}, 5, 0.5, 1.5);
+    const bool training = t["training"] != 0;
+    return operation(t, {x, w, b}, [=] { return L::batch_norm(x, mean, var, w, b, training); });
+  }
+
+  static Work embedding(const Task& t) {
+    const Tensor rows = labels({t["n"]}, 1, t["rows"]), w = weight({t["rows"], t["columns"]}, 2);
+    return operation(t, {w}, [=] { return L::embedding(rows, w); });
+  }
+
+  template <Tensor (*kLayer)(const Tensor&, const Tensors&)>
+  static Work recurrent(const Task& t, std::int64_t gates) {
+    const std::int64_t in = t["in"], h = t["h"];
+    const Tensor x = filled({t["l"], t["n"], in}, 1);
+    const Tensors w = {weight({gates * h, in}, 2), weight({gates * h, h}, 3), weight({gates * h}, 4),
+                       weight({gates * h}, 5)};
+    return operation(t, {x, w[0], w[1], w[2], w[3]}, [=] { return kLayer(x, w); });
+  }
+  static Work lstm(const Task& t) { return recurrent<L::lstm>(t, 4); }
+  static Work gru(const Task& t) { return recurrent<L::gru>(t, 3); }
+
+  static Work attention(const Task& t) {
+    const Extents shape = {t["n"], t["heads"], t["l"], t["e"]};
+    const Tensor q = filled(shape, 1), k = filled(shape, 2), v = filled(shape, 3);
+    return operation(t, {q, k, v}, [=] { return L::attention(q, k, v); });
+  }
+
+  /// The update alone, of `count` parameters of `n` elements; gradients are kept away from zero, where the first step
+  /// of Adam depends on their last digit.
+  static Work optimizer(const Task& t) {
+    auto parameters = std::make_shared<Tensors>();
+    for (std::int64_t i = 0; i < t.get("count", 1); ++i) {
+      const auto seed = std::uint32_t(2 * i);
+      parameters->push_back(filled({t["n"]}, 1 + seed));
+      L::require_grad(parameters->back());
+      L::set_grad(parameters->back(), filled({t["n"]}, 2 + seed, 0.5, 1));
+    }
+    const std::function<void()> step = L::optimizer(t, *parameters);
+    return {step, [=](Values& v) { read_all(v, *parameters); }};
+  }
+
+  // --- one step of a training with Adam
+  // -------------------------------------------------------------------------------
+
+  struct Model {
+    Tensors parameters;
+    std::function<Tensor(const Tensor&)> forward;
+  };
+
+  /// Compared are the gradients of the first step.
+  static Work training(const Model& model, const Tensor& x, const Tensor& labels) {
+    for (const Tensor& parameter : model.parameters) L::require_grad(parameter);
+    const std::function<void()> step = L::train_step(model.parameters, model.forward, x, labels);
+    return {step, [=](Values& values) {
+              for (const Tensor& parameter : model.parameters) read(values, L::gradient(parameter));
+            }};
+  }
+
+  static Work forum_step(const Task& t) {
+    const Tensors p = {weight({32, 3, 3}, 1), weight({32}, 2), weight({5, 32}, 3), weight({5}, 4)};
+    const auto forward = [=](const Tensor& x) {
+      const Tensor y = L::relu(L::conv1d(x, p[0], p[1], 1, 1, 1));
+      return L::linear(L::squeeze(L::avg_pool1d(y, Task("avg_pool1d k=10")), 2), p[2], p[3]);
+    };
+    return training({p, forward}, filled({t["n"], 3, 10}, 5), labels({t["n"]}, 6, 5));
+  }
+
+  static Work mlp_step(const Task& t) {
+    const Extents widths = {784, 256, 128, 10};
+    Tensors p;
+    for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
+      p.push_back(weight({widths[i + 1], widths[i]}, std::uint32_t(1 + 2 * i)));
+      p.push_back(weight({widths[i + 1]}, std::uint32_t(2 + 2 * i)));
+    }
+    const auto forward = [=](const Tensor& x) {
+      return L::linear(L::relu(L::linear(L::relu(L::linear(x, p[0], p[1])), p[2], p[3])), p[4], p[5]);
+    };
+    const double size = t.get("denormal", 0) ? 1e-39 : 1;
+    return training({p, forward}, filled({t["n"], 784}, 7, -size, size), labels({t["n"]}, 8, 10));
+  }
+
+  static Work lenet_step(const Task& t) {
+    const Tensors p = {weight({6, 1, 5, 5}, 1), weight({6}, 2),   weight({16, 6, 5, 5}, 3), weight({16}, 4),
+                       weight({120, 400}, 5),   weight({120}, 6), weight({84, 120}, 7),     weight({84}, 8),
+                       weight({10, 84}, 9),     weight({10}, 10)};
+    const auto forward = [=](const Tensor& x) {
+      const Task pool("avg_pool2d k=2");
+      Tensor y = L::avg_pool2d(L::relu(L::conv2d(x, p[0], p[1], 1, 2, 1)), pool);
+      y = L::flatten(L::avg_pool2d(L::relu(L::conv2d(y, p[2], p[3], 1, 0, 1)), pool));
+      return L::linear(L::relu(L::linear(L::relu(L::linear(y, p[4], p[5])), p[6], p[7])), p[8], p[9]);
+    };
+    return training({p, forward}, filled({t["n"], 1, 28, 28}, 11), labels({t["n"]}, 12, 10));
+  }
+
+  // --- all of them
+  // ----------------------------------------------------------------------------------------------------
+
+  static std::map<std::string, Maker> makers() {
+    return {{"add", add},
+            {"mul_rows", mul_rows},
+            {"chain", chain},
+            {"map", map},
+            {"reduce", reduce},
+            {"sum_all", sum_all},
+            {"transpose", transpose},
+            {"product", product},
+            {"linear", linear},
+            {"conv1d", conv1d},
+            {"conv2d", conv2d},
+            {"conv_transpose1d", conv_transpose1d},
+            {"conv_transpose2d", conv_transpose2d},
+            {"avg_pool1d", pool1d<L::avg_pool1d>},
+            {"avg_pool2d", pool2d<L::avg_pool2d>},
+            {"adaptive_avg_pool1d", pool1d<L::adaptive_avg_pool1d>},
+            {"adaptive_avg_pool2d", pool2d<L::adaptive_avg_pool2d>},
+            {"max_pool1d", pool1d<L::max_pool1d>},
+            {"max_pool2d", pool2d<L::max_pool2d>},
+            {"softmax", softmax<L::softmax>},
+            {"log_softmax", softmax<L::log_softmax>},
+            {"cross_entropy", cross_entropy},
+            {"layer_norm", layer_norm},
+            {"group_norm", group_norm},
+            {"batch_norm", batch_norm},
+            {"embedding", embedding},
+            {"lstm", lstm},
+            {"gru", gru},
+            {"attention", attention},
+            {"optimizer", optimizer},
+            {"forum_step", forum_step},
+            {"mlp_step", mlp_step},
+            {"lenet_step", lenet_step}};
+  }
+};
+
+}  // namespace bench

@@ -1,0 +1,144 @@
+#include "taper/taper.hpp"
+
+#include "framework.hpp"
+
+namespace {
+
+namespace f = taper::nn::functional;
+namespace nn = taper::nn;
+namespace optim = taper::optim;
+using bench::Extents;
+using bench::Task;
+
+struct Taper {
+  using Tensor = taper::Tensor;
+  using Tensors = std::vector<Tensor>;
+  using NoGrad = taper::NoGradGuard;
+
+  static Tensor zeros(const Extents& shape, bool is_double) {
+    return taper::zeros(taper::Shape(shape), is_double ? taper::DType::float64 : taper::DType::float32);
+  }
+  static Tensor integers(const Extents& shape) { return taper::zeros(taper::Shape(shape), taper::DType::int64); }
+  template <class T>
+  static T* data(const Tensor& x) {
+    return x.data<T>();
+  }
+  static std::size_t numel(const Tensor& x) { return std::size_t(x.numel()); }
+  static bool is_double(const Tensor& x) { return x.dtype() == taper::DType::float64; }
+  static Extents shape(const Tensor& x) { return Extents(x.shape().begin(), x.shape().end()); }
+
+  static void require_grad(const Tensor& x) { x.requires_grad_(); }
+  static void set_grad(const Tensor& x, const Tensor& gradient) { x.set_grad(gradient); }
+  static Tensor gradient(const Tensor& x) { return x.grad(); }
+  static Tensors grad(const Tensor& y, const Tensors& leaves, const Tensor& gradient, bool retain) {
+    return taper::autograd::grad({y}, leaves, {gradient}, {.retain_graph = retain});
+  }
+
+  static Tensor add(const Tensor& a, const Tensor& b) { return a + b; }
+  static Tensor mul(const Tensor& a, const Tensor& b) { return a * b; }
+  static Tensor sum(const Tensor& x) { return x.sum(); }
+  static Tensor relu(const Tensor& x) { return taper::relu(x); }
+  static Tensor squeeze(const Tensor& x, std::int64_t dim) { return x.squeeze(dim); }
+  static Tensor flatten(const Tensor& x) { return x.flatten(1); }
+  static Tensor transpose(const Tensor& x) { return x.transpose(1, 2); }
+  static Tensor matmul(const Tensor& a, const Tensor& b, bool ta, bool tb) { return taper::matmul(a, b, ta, tb); }
+  static Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b) { return f::linear(x, w, b); }
+  static Tensor softmax(const Tensor& x) { return x.softmax(-1); }
+  static Tensor log_softmax(const Tensor& x) { return x.log_softmax(-1); }
+  static Tensor cross_entropy(const Tensor& x, const Tensor& y) { return f::cross_entropy(x, y); }
+  static Tensor embedding(const Tensor& rows, const Tensor& w) { return f::embedding(rows, w); }
+  static Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v) {
+    return f::scaled_dot_product_attention(q, k, v);
+  }
+
+  static std::map<std::string, Tensor (*)(const Tensor&)> maps() {
+    return {{"relu", taper::relu},
+            {"exp", taper::exp},
+            {"log", taper::log},
+            {"tanh", taper::tanh},
+            {"sigmoid", taper::sigmoid},
+            {"sqrt", [](const Tensor& x) { return taper::abs(x).sqrt(); }},
+            {"gelu", [](const Tensor& x) { return taper::gelu(x); }}};
+  }
+  static std::map<std::string, Tensor (*)(const Tensor&, std::int64_t)> reductions() {
+    return {{"mean", [](const Tensor& x, std::int64_t dim) { return x.mean(dim); }},
+            {"sum", [](const Tensor& x, std::int64_t dim) { return x.sum(dim); }},
+            {"max", [](const Tensor& x, std::int64_t dim) { return x.amax(dim); }}};
+  }
+
+  static Tensor conv1d(const Tensor& x, const Tensor& w, const Tensor& b, std::int64_t s, std::int64_t p,
+                       std::int64_t groups) {
+    return f::conv1d(x, w, b, {.stride = s, .padding = p, .groups = groups});
+  }
+  static Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& b, std::int64_t s, std::int64_t p,
+                       std::int64_t groups) {
+    return f::conv2d(x, w, b, {.stride = s, .padding = p, .groups = groups});
+  }
+  static Tensor conv_transpose(const Tensor& x, const Tensor& w, const Tensor& b, std::int64_t s, std::int64_t p) {
+    return x.dim() == 3 ? f::conv_transpose1d(x, w, b, {.stride = s, .padding = p})
+                        : f::conv_transpose2d(x, w, b, {.stride = s, .padding = p});
+  }
+
+  template <class O>
+  static O window(const Task& t) {
+    O options{.kernel_size = t["k"], .stride = t.get("s", t["k"]), .padding = t.get("p", 0)};
+    if constexpr (requires { options.count_include_pad; }) options.count_include_pad = t.get("count", 1) != 0;
+    return options;
+  }
+  static Tensor avg_pool1d(const Tensor& x, const Task& t) { return f::avg_pool1d(x, window<nn::AvgPool1dOptions>(t)); }
+  static Tensor avg_pool2d(const Tensor& x, const Task& t) { return f::avg_pool2d(x, window<nn::AvgPool2dOptions>(t)); }
+  static Tensor max_pool1d(const Tensor& x, const Task& t) { return f::max_pool1d(x, window<nn::MaxPool1dOptions>(t)); }
+  static Tensor max_pool2d(const Tensor& x, const Task& t) { return f::max_pool2d(x, window<nn::MaxPool2dOptions>(t)); }
+  static Tensor adaptive_avg_pool1d(const Tensor& x, const Task& t) {
+    return f::adaptive_avg_pool1d(x, {.output_size = t["o"]});
+  }
+  static Tensor adaptive_avg_pool2d(const Tensor& x, const Task& t) {
+    return f::adaptive_avg_pool2d(x, {.output_size = t["o"]});
+  }
+
+  static Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b) {
+    return f::layer_norm(x, w.shape(), w, b);
+  }
+  static Tensor group_norm(const Tensor& x, std::int64_t groups, const Tensor& w, const Tensor& b) {
+    return f::group_norm(x, groups, w, b);
+  }
+  static Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& w, const Tensor& b,
+                           bool training) {
+    return f::batch_norm(x, mean, var, w, b, {.training = training});
+  }
+  static Tensor lstm(const Tensor& x, const Tensors& w) {
+    const nn::RecurrentWeights weights{w[0], w[1], w[2], w[3]};
+    return f::lstm(x, std::span(&weights, 1)).output;
+  }
+  static Tensor gru(const Tensor& x, const Tensors& w) {
+    const nn::RecurrentWeights weights{w[0], w[1], w[2], w[3]};
+    return f::gru(x, std::span(&weights, 1)).output;
+  }
+
+  template <class O>
+  static std::function<void()> stepping(const Tensors& parameters, const typename O::Options& options) {
+    return [made = std::make_shared<O>(parameters, options)] { made->step(); };
+  }
+  static std::function<void()> optimizer(const Task& t, const Tensors& parameters) {
+    if (t.is("f", "adam")) return stepping<optim::Adam>(parameters, {.lr = 1e-3});
+    if (t.is("f", "adamw")) return stepping<optim::AdamW>(parameters, {.lr = 1e-3});
+    if (t.is("f", "rmsprop")) return stepping<optim::RMSprop>(parameters, {.lr = 1e-3});
+    if (t.is("f", "momentum")) return stepping<optim::SGD>(parameters, {.lr = 1e-3, .momentum = 0.9});
+    return stepping<optim::SGD>(parameters, {.lr = 1e-3});
+  }
+  static std::function<void()> train_step(const Tensors& parameters, std::function<Tensor(const Tensor&)> forward,
+                                          const Tensor& x, const Tensor& labels) {
+    const auto adam = std::make_shared<optim::Adam>(parameters, optim::AdamOptions{.lr = 1e-3});
+    return [=] {
+      adam->zero_grad();
+      f::cross_entropy(forward(x), labels).backward();
+      adam->step();
+    };
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return bench::serve({TAPER_BENCH_VERSION, bench::Framework<Taper>::makers(), taper::set_num_threads}, argc, argv);
+}

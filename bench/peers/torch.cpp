@@ -1,0 +1,156 @@
+#include <torch/torch.h>
+
+#include "framework.hpp"
+
+namespace {
+
+using bench::Extents;
+using bench::Task;
+
+struct Torch {
+  using Tensor = torch::Tensor;
+  using Tensors = std::vector<Tensor>;
+  using NoGrad = torch::NoGradGuard;
+
+  static Tensor zeros(const Extents& shape, bool is_double) {
+    return torch::zeros(shape, is_double ? torch::kFloat64 : torch::kFloat32);
+  }
+  static Tensor integers(const Extents& shape) { return torch::zeros(shape, torch::kInt64); }
+  /// Of a tensor in row-major order.
+  template <class T>
+  static T* data(const Tensor& x) {
+    if (!x.is_contiguous()) throw std::invalid_argument("data of a tensor that is not contiguous");
+    return x.data_ptr<T>();
+  }
+  static std::size_t numel(const Tensor& x) { return std::size_t(x.numel()); }
+  static bool is_double(const Tensor& x) { return x.scalar_type() == torch::kFloat64; }
+  static Extents shape(const Tensor& x) { return x.sizes().vec(); }
+
+  static void require_grad(const Tensor& x) { x.requires_grad_(true); }
+  static void set_grad(const Tensor& x, const Tensor& gradient) { x.mutable_grad() = gradient; }
+  static Tensor gradient(const Tensor& x) { return x.grad().contiguous(); }
+  static Tensors grad(const Tensor& y, const Tensors& leaves, const Tensor& gradient, bool retain) {
+    Tensors out = torch::autograd::grad({y}, leaves, {gradient}, retain);
+    for (Tensor& tensor : out)
+      if (!tensor.is_contiguous()) tensor = tensor.contiguous();
+    return out;
+  }
+
+  static Tensor add(const Tensor& a, const Tensor& b) { return a + b; }
+  static Tensor mul(const Tensor& a, const Tensor& b) { return a * b; }
+  static Tensor sum(const Tensor& x) { return x.sum(); }
+  static Tensor relu(const Tensor& x) { return torch::relu(x); }
+  static Tensor squeeze(const Tensor& x, std::int64_t dim) { return x.squeeze(dim); }
+  static Tensor flatten(const Tensor& x) { return x.flatten(1); }
+  static Tensor transpose(const Tensor& x) { return x.transpose(1, 2).contiguous(); }
+  static Tensor matmul(const Tensor& a, const Tensor& b, bool ta, bool tb) {
+    return torch::matmul(ta ? a.t() : a, tb ? b.t() : b);
+  }
+  static Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b) { return torch::linear(x, w, b); }
+  static Tensor softmax(const Tensor& x) { return x.softmax(-1); }
+  static Tensor log_softmax(const Tensor& x) { return x.log_softmax(-1); }
+  static Tensor cross_entropy(const Tensor& x, const Tensor& y) { return torch::cross_entropy_loss(x, y); }
+  static Tensor embedding(const Tensor& rows, const Tensor& w) { return torch::embedding(w, rows); }
+  static Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v) {
+#if TORCH_VERSION_MAJOR >= 2
+    return at::scaled_dot_product_attention(q, k, v).contiguous();
+#else
+    const double scale = 1 / std::sqrt(double(q.size(-1)));
+    return torch::matmul((torch::matmul(q, k.transpose(-2, -1)) * scale).softmax(-1), v);
+#endif
+  }
+
+  static std::map<std::string, Tensor (*)(const Tensor&)> maps() {
+    return {{"relu", [](const Tensor& x) { return torch::relu(x); }},
+            {"exp", [](const Tensor& x) { return torch::exp(x); }},
+            {"log", [](const Tensor& x) { return torch::log(x); }},
+            {"tanh", [](const Tensor& x) { return torch::tanh(x); }},
+            {"sigmoid", [](const Tensor& x) { return torch::sigmoid(x); }},
+            {"sqrt", [](const Tensor& x) { return torch::abs(x).sqrt(); }},
+            {"gelu", [](const Tensor& x) { return torch::gelu(x); }}};
+  }
+  static std::map<std::string, Tensor (*)(const Tensor&, std::int64_t)> reductions() {
+    return {{"mean", [](const Tensor& x, std::int64_t dim) { return x.mean(dim); }},
+            {"sum", [](const Tensor& x, std::int64_t dim) { return x.sum(dim); }},
+            {"max", [](const Tensor& x, std::int64_t dim) { return x.amax(dim); }}};
+  }
+
+  static Tensor conv1d(const Tensor& x, const Tensor& w, const Tensor& b, std::int64_t s, std::int64_t p,
+                       std::int64_t groups) {
+    return torch::conv1d(x, w, b, s, p, 1, groups);
+  }
+  static Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& b, std::int64_t s, std::int64_t p,
+                       std::int64_t groups) {
+    return torch::conv2d(x, w, b, s, p, 1, groups);
+  }
+  static Tensor conv_transpose(const Tensor& x, const Tensor& w, const Tensor& b, std::int64_t s, std::int64_t p) {
+    return x.dim() == 3 ? torch::conv_transpose1d(x, w, b, s, p) : torch::conv_transpose2d(x, w, b, s, p);
+  }
+
+  static Tensor avg_pool1d(const Tensor& x, const Task& t) {
+    return torch::avg_pool1d(x, t["k"], t.get("s", t["k"]), t.get("p", 0), false, t.get("count", 1) != 0);
+  }
+  static Tensor avg_pool2d(const Tensor& x, const Task& t) {
+    return torch::avg_pool2d(x, t["k"], t.get("s", t["k"]), t.get("p", 0), false, t.get("count", 1) != 0);
+  }
+  static Tensor max_pool1d(const Tensor& x, const Task& t) {
+    return torch::max_pool1d(x, t["k"], t.get("s", t["k"]), t.get("p", 0));
+  }
+  static Tensor max_pool2d(const Tensor& x, const Task& t) {
+    return torch::max_pool2d(x, t["k"], t.get("s", t["k"]), t.get("p", 0));
+  }
+  static Tensor adaptive_avg_pool1d(const Tensor& x, const Task& t) { return torch::adaptive_avg_pool1d(x, t["o"]); }
+  static Tensor adaptive_avg_pool2d(const Tensor& x, const Task& t) {
+    return at::adaptive_avg_pool2d(x, {t["o"], t["o"]});
+  }
+
+  static Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b) {
+    return torch::layer_norm(x, w.sizes(), w, b);
+  }
+  static Tensor group_norm(const Tensor& x, std::int64_t groups, const Tensor& w, const Tensor& b) {
+    return torch::group_norm(x, groups, w, b);
+  }
+  static Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& w, const Tensor& b,
+                           bool training) {
+    return torch::batch_norm(x, w, b, mean, var, training, 0.1, 1e-5, false);
+  }
+  static Tensor lstm(const Tensor& x, const Tensors& w) {
+    const Tensor state = torch::zeros({1, x.size(1), w[1].size(1)});
+    return std::get<0>(torch::lstm(x, {state, state}, w, true, 1, 0, true, false, false));
+  }
+  static Tensor gru(const Tensor& x, const Tensors& w) {
+    return std::get<0>(torch::gru(x, torch::zeros({1, x.size(1), w[1].size(1)}), w, true, 1, 0, true, false, false));
+  }
+
+  template <class O, class Options>
+  static std::function<void()> stepping(const Tensors& parameters, const Options& options) {
+    return [made = std::make_shared<O>(parameters, options)] { made->step(); };
+  }
+  static std::function<void()> optimizer(const Task& t, const Tensors& parameters) {
+    namespace optim = torch::optim;
+    if (t.is("f", "adam")) return stepping<optim::Adam>(parameters, optim::AdamOptions(1e-3));
+    if (t.is("f", "adamw")) return stepping<optim::AdamW>(parameters, optim::AdamWOptions(1e-3));
+    if (t.is("f", "rmsprop")) return stepping<optim::RMSprop>(parameters, optim::RMSpropOptions(1e-3));
+    return stepping<optim::SGD>(parameters, optim::SGDOptions(1e-3).momentum(t.is("f", "momentum") ? 0.9 : 0));
+  }
+  static std::function<void()> train_step(const Tensors& parameters, std::function<Tensor(const Tensor&)> forward,
+                                          const Tensor& x, const Tensor& labels) {
+    const auto adam = std::make_shared<torch::optim::Adam>(parameters, torch::optim::AdamOptions(1e-3));
+    return [=] {
+      adam->zero_grad();
+      torch::cross_entropy_loss(forward(x), labels).backward();
+      adam->step();
+    };
+  }
+};
+
+void set_threads(int threads) {
+  at::set_num_threads(threads);
+  at::set_num_interop_threads(1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return bench::serve({TORCH_VERSION, bench::Framework<Torch>::makers(), set_threads}, argc, argv);
+}
