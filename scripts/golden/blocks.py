@@ -1,9 +1,12 @@
 """Models whose layers are wired: residual blocks, branches, several inputs and outputs, further results."""
 
+import random
+
 import torch
 
 from .case import generator, values
 from .module_case import Model, model, run
+from .random_models import REFUSALS, random_model, random_tensors, types_of
 
 
 def network(name, inputs, layers, outputs=None, mode="train"):
@@ -141,4 +144,36 @@ def wired():
     yield from ends()
 
 
-FILES = {"models_wired": wired}
+def plain(case):
+    """Whether all inputs are read, and no gradient is rounding made large, as that of a bias before a norm."""
+    read = all(
+        case["grad_inputs"][name] or given["dtype"] == "int64" for name, given in case["model"]["inputs"].items()
+    )
+    largest = [max(map(abs, g["data"]), default=0) for g in case["grad_parameters"].values() if g]
+    return read and all(value == 0 or 0.01 < value < 20 for value in largest)
+
+
+def drawn():
+    rng = random.Random(7)
+    torch.manual_seed(7)
+    torch.use_deterministic_algorithms(False)  # as in max_pool.py
+    index = 0
+    while index < 40:
+        mode = rng.choice(["train", "eval"])
+        config = random_model(rng, mode)
+        kinds = ", ".join(types_of(config["layers"]))
+        inputs = {
+            name: x if x.dtype == torch.int64 else list(x.shape)
+            for name, x in random_tensors(rng, config, rng.choice([2, 2, 2, 3])).items()
+        }
+        try:
+            case = network(f"drawn model {index}: {kinds}", inputs, config["layers"], config["outputs"], mode)
+        except REFUSALS:
+            continue
+        if plain(case):
+            index += 1
+            yield case
+    torch.use_deterministic_algorithms(True)
+
+
+FILES = {"models_wired": wired, "models_drawn": drawn}

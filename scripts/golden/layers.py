@@ -4,13 +4,11 @@ Sizes within a case are pairwise different and mostly prime, so that no two of t
 """
 
 import itertools
-import random
 
 import torch
 
 from .case import describe, generator
 from .module_case import build, layer, model, run
-from .random_models import random_model
 
 
 def linear():
@@ -266,25 +264,11 @@ def models():
     ])
 
 
-def drawn_models():
-    rng = random.Random(7)
-    torch.manual_seed(7)
-    for index in range(36):
-        shape, layers = random_model(rng)
-        kinds = ", ".join(layer["type"] for layer in layers)
-        yield model(f"drawn model {index}: {kinds}", [rng.choice([0, 2, 2, 3]), *shape], layers, rng.choice(["train", "eval"]))
-
-
-def all_models():
-    yield from models()
-    yield from drawn_models()
-
-
 FILES = {
     "layers_linear": linear,
     "layers_conv": convolution,
     "layers_pool1d": pooling_1d,
     "layers_pool2d": pooling_2d,
     "layers_activation": activations,
-    "layers_model": all_models,
+    "layers_model": models,
 }

@@ -41,8 +41,35 @@ class Function(nn.Module):
         return self.function(x, **self.options)
 
 
+class Cell(nn.LSTMCell):
+    """Takes both states also as inputs of their own."""
+
+    def forward(self, x, *states):
+        return super().forward(x, states[0] if len(states) == 1 else states or None)
+
+
+class Unpool(nn.Module):
+    """With the output size among its options."""
+
+    def __init__(self, config):
+        super().__init__()
+        options = {key: value for key, value in config.items() if key not in ("type", "name", "inputs")}
+        self.output_size = options.pop("output_size", None)
+        self.unpool = getattr(nn, config["type"])(**options)
+
+    def forward(self, x, indices):
+        return self.unpool(x, indices, self.output_size)
+
+
+class Attention(nn.MultiheadAttention):
+    """Reads one input for itself, or query, key and value."""
+
+    def forward(self, *inputs):
+        return super().forward(*(inputs if len(inputs) > 1 else inputs * 3))
+
+
 # What layers give beside their main result, by their names in Taper.
-FURTHER = {"RNN": ["h_n"], "GRU": ["h_n"], "LSTM": ["h_n", "c_n"]}
+FURTHER = {"RNN": ["h_n"], "GRU": ["h_n"], "LSTM": ["h_n", "c_n"], "LSTMCell": ["c"], "MultiheadAttention": ["attn_weights"]}
 FURTHER |= {f"{kind}{dims}d": ["indices"] for kind in ("MaxPool", "AdaptiveMaxPool") for dims in (1, 2, 3)}
 
 
@@ -91,7 +118,10 @@ def build(config):
     }
     if config["type"] in FUNCTIONS:
         return Function(FUNCTIONS[config["type"]], options)
-    return getattr(nn, config["type"])(**options)
+    if config["type"].startswith("MaxUnpool"):
+        return Unpool(config)
+    kind = {"LSTMCell": Cell, "MultiheadAttention": Attention}.get(config["type"]) or getattr(nn, config["type"])
+    return kind(**options)
 
 
 def named(key, given):

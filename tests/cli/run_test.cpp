@@ -298,8 +298,12 @@ TEST_CASE("run refuses a model with an unknown key") {
 TEST_CASE("run answers PyTorch's stored models of several inputs and outputs, with blocks and running statistics") {
   const TempFolder folder;
   using Json = nlohmann::ordered_json;
-  const Json golden = test::read_golden<Json>("models_wired.json");
-  CHECK(golden["cases"].size() >= 19);
+  Json cases = Json::array();
+  for (const char* file : {"models_wired.json", "models_drawn.json"}) {
+    const Json golden = test::read_golden<Json>(file);
+    cases.insert(cases.end(), golden["cases"].begin(), golden["cases"].end());
+  }
+  CHECK(cases.size() >= 59);
   int with_buffers = 0;
   // One tensor under `key` alone is the model's only one; several stand under the plural.
   const auto tensors_of = [](const Json& stored, const std::string& key, const char* alone) {
@@ -309,7 +313,7 @@ TEST_CASE("run answers PyTorch's stored models of several inputs and outputs, wi
       if (!value.is_null()) tensors.push_back({name, test::golden_tensor(value, DType::float64)});
     return tensors;
   };
-  for (const Json& stored : golden["cases"]) {
+  for (const Json& stored : cases) {
     INFO(stored["name"]);
     folder.write("m.json", stored["model"].dump());
     std::vector<NamedTensor> weights;

@@ -187,7 +187,7 @@ TEST_CASE("every layer gives PyTorch's stored outputs and gradients") {
 }
 
 TEST_CASE("models give PyTorch's stored outputs and gradients") {
-  for (const char* file : {"layers_model.json", "models_wired.json"})
+  for (const char* file : {"layers_model.json", "models_wired.json", "models_drawn.json"})
     check_file(file, [](const json& item) { return build_model(item.at("model")); });
 }
 
