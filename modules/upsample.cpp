@@ -6,6 +6,7 @@
 #include "kernels/upsample.hpp"
 #include "spatial.hpp"
 #include "taper/autograd.hpp"
+#include "taper/nn/pool.hpp"
 
 namespace taper::nn {
 
@@ -71,7 +72,8 @@ template std::string from_value(const Value&, PerDimension<std::int64_t>&);
 template std::string from_value(const Value&, PerDimension<double>&);
 
 std::span<const char* const> names_of(UpsampleMode) {
-  static constexpr const char* names[] = {"nearest", "linear", "bilinear", "trilinear", "nearest-exact"};
+  static constexpr const char* names[] = {"nearest",       "linear",  "bilinear", "trilinear",
+                                          "nearest-exact", "bicubic", "area"};
   return names;
 }
 
@@ -100,17 +102,19 @@ constexpr Op kInterpolate{.name = kName,
 
 const char* name_of(UpsampleMode mode) { return names_of(mode)[std::size_t(mode)]; }
 
-/// The spatial dimensions that a linear mode is for; 0 for modes that are for any.
+/// The spatial dimensions that an interpolating mode is for; 0 for modes that are for any.
 int dimensions_of(UpsampleMode mode) {
   switch (mode) {
     case UpsampleMode::linear:
       return 1;
     case UpsampleMode::bilinear:
+    case UpsampleMode::bicubic:
       return 2;
     case UpsampleMode::trilinear:
       return 3;
     case UpsampleMode::nearest:
     case UpsampleMode::nearest_exact:
+    case UpsampleMode::area:
       return 0;
   }
   return 0;
@@ -123,7 +127,8 @@ void check_options(const UpsampleOptions& o) {
          ": expected size or scale_factor, got ", o.size.given() ? "both" : "neither");
   if (o.align_corners && dimensions_of(o.mode) == 0)
     fail(ErrorKind::config, kName,
-         ": align_corners needs a linear mode: expected mode linear, bilinear or trilinear, got ", name_of(o.mode));
+         ": align_corners needs an interpolating mode: expected mode linear, bilinear, trilinear or bicubic, got ",
+         name_of(o.mode));
   if (o.recompute_scale_factor.value_or(false) && o.size.given())
     fail(ErrorKind::config, kName, ": recompute_scale_factor needs a scale_factor: expected scale_factor, got size");
   for (int d = 0; d < o.size.count; ++d)
@@ -191,6 +196,7 @@ Geometry geometry_of(const UpsampleOptions& o, const Shape& input, std::string (
   check_adaptive_input(kName, in);
   Geometry g;
   g.params.planes = planes(input, dims);
+  g.params.cubic = o.mode == UpsampleMode::bicubic;
   g.output = input;
   for (int d = 0; d < dims; ++d) {
     const Resampling axis = resampling(o, d, in[std::size_t(d)]);
@@ -198,6 +204,19 @@ Geometry geometry_of(const UpsampleOptions& o, const Shape& input, std::string (
     g.output = g.output.with(2 + d, axis.out);
   }
   return g;
+}
+
+/// The means of the parts that an input is cut into.
+Tensor averaged(const Tensor& input, const Geometry& g) {
+  const auto size = [&](int d) { return g.params.axis[d].out; };
+  switch (input.dim()) {
+    case 3:
+      return functional::adaptive_avg_pool1d(input, {.output_size = size(2)});
+    case 4:
+      return functional::adaptive_avg_pool2d(input, {.output_size = {size(1), size(2)}});
+    default:
+      return functional::adaptive_avg_pool3d(input, {.output_size = {size(0), size(1), size(2)}});
+  }
 }
 
 template <class T>
@@ -216,6 +235,7 @@ namespace functional {
 Tensor interpolate(const Tensor& input, const UpsampleOptions& options) {
   check_floating(kName, input.dtype());
   const Geometry g = geometry_of(options, input.shape(), to_string);
+  if (options.mode == UpsampleMode::area) return averaged(input, g);
   return autograd::apply(kInterpolate, {input}, g.output, input.dtype(), g.params);
 }
 
@@ -239,7 +259,7 @@ void fields(UpsampleOptions& o, FieldVisitor& visit) {
   visit({"scale_factor", "extents of the output as multiples of the input's, rounded down", kAboveZero},
         o.scale_factor);
   visit({"mode", "which elements of the input make one of the output"}, o.mode);
-  visit({"align_corners", "of linear modes: keep the outer elements in their places"}, o.align_corners);
+  visit({"align_corners", "of interpolating modes: keep the outer elements in their places"}, o.align_corners);
   visit({"recompute_scale_factor", "find the places from the sizes instead of from scale_factor"},
         o.recompute_scale_factor);
 }

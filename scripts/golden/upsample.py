@@ -45,4 +45,24 @@ def upsampling():
             yield case([1, 2, 11], scale_factor=factor, mode=mode)
 
 
-FILES = {"layers_upsample": upsampling}
+def bicubic_and_area():
+    shape = SHAPES[2]
+    for align in (None, True):
+        corners = {} if align is None else {"align_corners": align}
+        for size in ([2, 7], [5, 3]):
+            yield case(shape, size=size, mode="bicubic", **corners)
+        for factor, recompute in (([1.5, 2.3], None), ([1.5, 2.3], True), ([0.7, 1.9], False)):
+            flag = {} if recompute is None else {"recompute_scale_factor": recompute}
+            yield case(shape, scale_factor=factor, mode="bicubic", **corners, **flag)
+        yield case([2, 1, 1, 1], size=[2, 3], mode="bicubic", **corners)
+        yield case([1, 1, 4, 7], size=[1, 2], mode="bicubic", **corners)
+    yield case([0, 1, 3, 5], size=4, mode="bicubic")
+    for dims, shape in SHAPES.items():
+        yield case(shape, size=SIZES[dims][0], mode="area")
+        yield case(shape, scale_factor=FACTORS[dims][-2], mode="area")
+    yield case(SHAPES[1], scale_factor=1.7, mode="area", recompute_scale_factor=False)
+    yield case(SHAPES[1], scale_factor=0.6, mode="area", recompute_scale_factor=True)
+    yield case([0, 1, 3, 5], size=4, mode="area")
+
+
+FILES = {"layers_upsample": upsampling, "layers_upsample_further": bicubic_and_area}

@@ -37,14 +37,16 @@ struct Resampling {
       const std::int64_t j = nearest(i);
       return {j, j, 0};
     }
-    double place = 0;
-    if (rule == Rule::linear)
-      place = std::max((step != 0 ? step : double(in) / double(out)) * (double(i) + 0.5) - 0.5, 0.0);
-    else if (out > 1)
-      place = double(in - 1) / double(out - 1) * double(i);
+    const double place = std::max(this->place(i), 0.0);
     if (place >= double(in - 1)) return {in - 1, in - 1, 0};
     const auto first = static_cast<std::int64_t>(place);
     return {first, first + 1, place - double(first)};
+  }
+
+  /// Where output i lies between the input positions, of the linear rules; it may lie a little outside.
+  double place(std::int64_t i) const noexcept {
+    if (rule == Rule::linear) return (step != 0 ? step : double(in) / double(out)) * (double(i) + 0.5) - 0.5;
+    return out > 1 ? double(in - 1) / double(out - 1) * double(i) : 0;
   }
 
  private:
@@ -61,8 +63,41 @@ struct Resampling {
   }
 };
 
-/// The outputs that read input position `j`: [first, last).
-inline IndexRange outputs_over(const Resampling& axis, std::int64_t j) noexcept {
+/// Resizing by a cubic through the two positions on either side of the places that a linear rule gives; outside of the
+/// input the outer element goes on. Source: Keys (1981) with a = -3/4, as in PyTorch.
+struct CubicResampling : Resampling {
+  /// What an output reads: the sum of x[at[k]] * weight[k]. Positions next to each other may be the same at the ends.
+  struct Source {
+    std::int64_t first, second;  ///< the outer ones of `at`
+    std::int64_t at[4];
+    double weight[4];
+  };
+
+  Source at(std::int64_t i) const noexcept {
+    const double place = this->place(i), base = std::min(std::floor(place), double(in - 1));
+    const double t = std::min(place - base, 1.0);
+    Source source{};
+    for (int k = 0; k < 4; ++k) {
+      source.at[k] = std::clamp<std::int64_t>(static_cast<std::int64_t>(base) + k - 1, 0, in - 1);
+      source.weight[k] = weight(std::abs(t + 1 - k));
+    }
+    source.first = source.at[0];
+    source.second = source.at[3];
+    return source;
+  }
+
+ private:
+  /// The weight of an element so far away, 0 at 1 and at 2.
+  static double weight(double distance) noexcept {
+    constexpr double a = -0.75;
+    if (distance <= 1) return ((a + 2) * distance - (a + 3)) * distance * distance + 1;
+    return ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a;
+  }
+};
+
+/// The outputs that may read input position `j`: [first, last).
+template <class Axis>
+IndexRange outputs_over(const Axis& axis, std::int64_t j) noexcept {
   const auto begin = [&](const auto& reached) {
     std::int64_t low = 0, high = axis.out;
     while (low < high) {
@@ -74,8 +109,8 @@ inline IndexRange outputs_over(const Resampling& axis, std::int64_t j) noexcept 
     }
     return low;
   };
-  return {begin([&](const Resampling::Source& s) { return s.second >= j; }),
-          begin([&](const Resampling::Source& s) { return s.first > j; })};
+  return {begin([&](const typename Axis::Source& s) { return s.second >= j; }),
+          begin([&](const typename Axis::Source& s) { return s.first > j; })};
 }
 
 }  // namespace taper

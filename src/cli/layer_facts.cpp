@@ -128,6 +128,10 @@ std::vector<std::int64_t> left_sides(const OptionCollector& options, const Shape
   return left;
 }
 
+bool is_resizing_by(const OptionCollector& options, std::string_view mode) {
+  return is_resizing(options) && *options.values.at("mode").get<std::string>() == mode;
+}
+
 /// How a layer resizes its dimensions, as far as the sizes tell it.
 std::vector<Resampling> resamplings(const OptionCollector& options, const Shape& input, const Shape& output) {
   const std::string mode = *options.values.at("mode").get<std::string>();
@@ -144,15 +148,16 @@ class PlacesAlong {
  public:
   PlacesAlong(const OptionCollector& options, const Shape& input, const Shape& output)
       : rank_(std::size_t(std::max(0, input.rank() - 2))),
-        adaptive_(is_adaptive(options)),
+        adaptive_(is_adaptive(options) || is_resizing_by(options, "area")),
+        cubic_(is_resizing_by(options, "bicubic")),
         inverse_(is_inverse(options)),
         input_(input),
         output_(output) {
     if (!adaptive_ && is_windowed(options)) windows_ = windows_of(options, rank_);
-    windowed_ = adaptive_ || is_windowed(options);
+    windowed_ = is_adaptive(options) || is_windowed(options);
     known_ = (windowed_ || is_padding(options) || is_resizing(options)) && input.rank() == output.rank();
     if (known_ && is_padding(options)) left_ = left_sides(options, input, output);
-    if (known_ && is_resizing(options)) resampled_ = resamplings(options, input, output);
+    if (known_ && is_resizing(options) && !adaptive_) resampled_ = resamplings(options, input, output);
     for (std::size_t d = 0; d < rank_; ++d) known_ = known_ && length(d) <= kLongest && outputs(d) <= kLongest;
   }
 
@@ -167,10 +172,7 @@ class PlacesAlong {
       const std::int64_t j = std::clamp<std::int64_t>(i - left_[d], 0, length(d) - 1);
       return {j, j + 1, j, j + 1};
     }
-    if (!resampled_.empty()) {
-      const Resampling::Source source = resampled_[d].at(i);
-      return {source.first, source.second + 1, source.first, source.second + 1};
-    }
+    if (!resampled_.empty()) return cubic_ ? read(CubicResampling{resampled_[d]}.at(i)) : read(resampled_[d].at(i));
     if (!inverse_)
       return adaptive_ ? adaptive_bounds(length(d), outputs(d), i) : window_bounds(windows_[d], length(d), i);
     // One window for each input position.
@@ -179,8 +181,13 @@ class PlacesAlong {
   }
 
  private:
+  template <class Source>
+  static WindowBounds read(const Source& source) {
+    return {source.first, source.second + 1, source.first, source.second + 1};
+  }
+
   std::size_t rank_;
-  bool adaptive_, inverse_, windowed_ = false, known_ = false;
+  bool adaptive_, cubic_, inverse_, windowed_ = false, known_ = false;
   Shape input_, output_;
   std::vector<Window1d> windows_;
   std::vector<std::int64_t> left_;

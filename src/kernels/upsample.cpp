@@ -8,15 +8,16 @@ namespace taper::kernels {
 
 namespace {
 
-using Source = Resampling::Source;
-
 /// Columns of a row that are worked on at once; what the buffers on the stack hold.
 constexpr std::int64_t kTile = 512;
 
 /// What each column of a tile reads; the same for all rows.
+template <class Axis>
 class Columns {
  public:
-  explicit Columns(const Resampling& axis) : axis_(axis) {}
+  using Source = typename Axis::Source;
+
+  explicit Columns(const Axis& axis) : axis_(axis) {}
 
   /// Goes to the tile that begins with column `first`.
   void show(std::int64_t first) {
@@ -29,7 +30,7 @@ class Columns {
   const Source& operator[](std::int64_t i) const { return source_[i]; }
 
  private:
-  const Resampling& axis_;
+  const Axis& axis_;
   std::int64_t first_ = -1, count_ = 0;
   Source source_[kTile];
 };
@@ -37,29 +38,41 @@ class Columns {
 std::int64_t inputs(const UpsampleParams& p) { return p.axis[0].in * p.axis[1].in * p.axis[2].in; }
 std::int64_t outputs(const UpsampleParams& p) { return p.axis[0].out * p.axis[1].out * p.axis[2].out; }
 
-/// The rows that one row reads or is read by along depth and height: at most two of each.
+/// The rows that one row reads along depth and height.
 struct Taps {
-  std::int64_t at[2];
-  double weight[2];
-  int count;
+  std::int64_t at[4];
+  double weight[4];
+  int count = 0;
 
-  explicit Taps(const Source& s) : at{s.first, s.second}, weight{1 - s.weight, s.weight}, count(s.weight > 0 ? 2 : 1) {}
+  explicit Taps(const Resampling::Source& s)
+      : at{s.first, s.second}, weight{1 - s.weight, s.weight}, count(s.weight > 0 ? 2 : 1) {}
+  explicit Taps(const CubicResampling::Source& s) {
+    for (int k = 0; k < 4; ++k) {
+      if (s.weight[k] == 0) continue;
+      at[count] = s.at[k];
+      weight[count++] = s.weight[k];
+    }
+  }
 };
 
-/// sum_i += weight * x at the place of column i
 template <class T>
-void add_row(const Columns& columns, const T* x, double weight, double* sum) {
-  for (std::int64_t i = 0; i < columns.count(); ++i) {
-    const Source& s = columns[i];
-    const double first = static_cast<double>(x[s.first]);
-    const double value = s.weight > 0 ? (1 - s.weight) * first + s.weight * static_cast<double>(x[s.second]) : first;
-    sum[i] += weight * value;
-  }
+double value_at(const Resampling::Source& s, const T* x) {
+  const double first = static_cast<double>(x[s.first]);
+  return s.weight > 0 ? (1 - s.weight) * first + s.weight * static_cast<double>(x[s.second]) : first;
+}
+
+template <class T>
+double value_at(const CubicResampling::Source& s, const T* x) {
+  double value = 0;
+  for (int k = 0; k < 4; ++k)
+    if (s.weight[k] != 0) value += s.weight[k] * static_cast<double>(x[s.at[k]]);
+  return value;
 }
 
 /// One tile of one row of outputs of the plane `x`.
-template <class T>
-void forward_tile(const UpsampleParams& p, const Columns& columns, const Taps& d, const Taps& h, const T* x, T* y) {
+template <class Axis, class T>
+void forward_tile(const UpsampleParams& p, const Columns<Axis>& columns, const Taps& d, const Taps& h, const T* x,
+                  T* y) {
   const auto row = [&](int i, int j) { return x + (d.at[i] * p.axis[1].in + h.at[j]) * p.axis[2].in; };
   if (p.axis[2].is_nearest()) {
     const T* const from = row(0, 0);
@@ -68,7 +81,12 @@ void forward_tile(const UpsampleParams& p, const Columns& columns, const Taps& d
   }
   double sum[kTile] = {};
   for (int i = 0; i < d.count; ++i)
-    for (int j = 0; j < h.count; ++j) add_row(columns, row(i, j), d.weight[i] * h.weight[j], sum);
+    for (int j = 0; j < h.count; ++j) {
+      const T* const from = row(i, j);
+      const double weight = d.weight[i] * h.weight[j];
+      // sum_c += weight * x at the place of column c
+      for (std::int64_t c = 0; c < columns.count(); ++c) sum[c] += weight * value_at(columns[c], from);
+    }
   for (std::int64_t i = 0; i < columns.count(); ++i) y[i] = static_cast<T>(sum[i]);
 }
 
@@ -78,14 +96,19 @@ class Gather {
  public:
   Gather(T* dx, std::int64_t in, bool add) : dx_(dx), in_(in), add_(add) {}
 
-  void take(const Source& s, double g) {
+  void take(const Resampling::Source& s, double g) {
     if (s.first != at_) move_to(s.first);
     if (s.weight > 0) {
-      here_ += (1 - s.weight) * g;
-      next_ += s.weight * g;
+      sums_[0] += (1 - s.weight) * g;
+      sums_[1] += s.weight * g;
     } else {
-      here_ += g;
+      sums_[0] += g;
     }
+  }
+  void take(const CubicResampling::Source& s, double g) {
+    if (s.first != at_) move_to(s.first);
+    for (int k = 0; k < 4; ++k)
+      if (s.weight[k] != 0) sums_[s.at[k] - at_] += s.weight[k] * g;
   }
   /// Writes what is left.
   void finish() { move_to(in_); }
@@ -93,9 +116,9 @@ class Gather {
  private:
   void move_to(std::int64_t to) {
     for (; at_ < to; ++at_) {
-      dx_[at_] = static_cast<T>(add_ ? static_cast<double>(dx_[at_]) + here_ : here_);
-      here_ = next_;
-      next_ = 0;
+      dx_[at_] = static_cast<T>(add_ ? static_cast<double>(dx_[at_]) + sums_[0] : sums_[0]);
+      for (int k = 0; k < 3; ++k) sums_[k] = sums_[k + 1];
+      sums_[3] = 0;
     }
   }
 
@@ -103,66 +126,89 @@ class Gather {
   std::int64_t in_;
   bool add_;
   std::int64_t at_ = 0;
-  double here_ = 0, next_ = 0;  // of positions at_ and at_ + 1
+  double sums_[4] = {};  // of position at_ and the next ones
 };
 
 /// The weight with which an output reads position `j`.
-double weight_of(const Source& s, std::int64_t j) {
+double weight_of(const Resampling::Source& s, std::int64_t j) {
   if (s.weight > 0) return s.first == j ? 1 - s.weight : s.weight;
   return s.first == j ? 1 : 0;
 }
 
+double weight_of(const CubicResampling::Source& s, std::int64_t j) {
+  double weight = 0;
+  for (int k = 0; k < 4; ++k) weight += s.at[k] == j ? s.weight[k] : 0;
+  return weight;
+}
+
 /// sum_i += weight * dy_i over the rows of outputs that read input row (d, h) of a plane.
-template <class T>
-void gather_rows(const UpsampleParams& p, std::int64_t d, std::int64_t h, const T* dy, std::int64_t n, double* sum) {
-  const IndexRange over_d = outputs_over(p.axis[0], d), over_h = outputs_over(p.axis[1], h);
+template <class Axis, class T>
+void gather_rows(const UpsampleParams& p, const Axis& height, std::int64_t d, std::int64_t h, const T* dy,
+                 std::int64_t n, double* sum) {
+  const IndexRange over_d = outputs_over(p.axis[0], d), over_h = outputs_over(height, h);
   for (std::int64_t i = over_d.first; i < over_d.last; ++i)
     for (std::int64_t j = over_h.first; j < over_h.last; ++j) {
-      const double weight = weight_of(p.axis[0].at(i), d) * weight_of(p.axis[1].at(j), h);
+      const double weight = weight_of(p.axis[0].at(i), d) * weight_of(height.at(j), h);
       if (weight == 0) continue;
       const T* const row = dy + (i * p.axis[1].out + j) * p.axis[2].out;
       for (std::int64_t c = 0; c < n; ++c) sum[c] += weight * static_cast<double>(row[c]);
     }
 }
 
-}  // namespace
-
-template <class T>
-void upsample(const UpsampleParams& p, const T* x, T* y) {
+template <class Axis, class T>
+void forward(const UpsampleParams& p, const Axis& over_height, const Axis& over_width, const T* x, T* y) {
   const std::int64_t height = p.axis[1].out, width = p.axis[2].out, rows = p.axis[0].out * height;
-  // y_i = x_first (1 - weight) + x_second weight, along each axis
+  // y_i = sum of x_j times the weight with which output i reads j, along each axis
   parallel_for(p.planes * rows, 4 * width, [&](std::int64_t begin, std::int64_t end) {
-    Columns columns(p.axis[2]);
+    Columns<Axis> columns(over_width);
     for (std::int64_t c = 0; c < width; c += kTile) {
       columns.show(c);
       for (std::int64_t unit = begin; unit < end; ++unit) {
         const std::int64_t plane = unit / rows, row = unit % rows;
-        forward_tile(p, columns, Taps(p.axis[0].at(row / height)), Taps(p.axis[1].at(row % height)),
+        forward_tile(p, columns, Taps(p.axis[0].at(row / height)), Taps(over_height.at(row % height)),
                      x + plane * inputs(p), y + unit * width + c);
       }
     }
   });
 }
 
-template <class T>
-void upsample_backward(const UpsampleParams& p, const T* dy, T* dx, bool add) {
+template <class Axis, class T>
+void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over_width, const T* dy, T* dx, bool add) {
   const std::int64_t height = p.axis[1].in, width = p.axis[2].in, rows = p.axis[0].in * height;
   if (p.planes <= 0 || rows <= 0) return;
   // dx_j = sum of dy_i times the weight with which output i reads j
   parallel_for(p.planes * rows, outputs(p) / rows + width, [&](std::int64_t begin, std::int64_t end) {
-    Columns columns(p.axis[2]);
+    Columns<Axis> columns(over_width);
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t plane = unit / rows, row = unit % rows;
       Gather<T> gather(dx + unit * width, width, add);
       for (std::int64_t c = 0; c < p.axis[2].out; c += kTile) {
         columns.show(c);
         double sum[kTile] = {};
-        gather_rows(p, row / height, row % height, dy + plane * outputs(p) + c, columns.count(), sum);
+        gather_rows(p, over_height, row / height, row % height, dy + plane * outputs(p) + c, columns.count(), sum);
         for (std::int64_t i = 0; i < columns.count(); ++i) gather.take(columns[i], sum[i]);
       }
       gather.finish();
     }
   });
+}
+
+}  // namespace
+
+template <class T>
+void upsample(const UpsampleParams& p, const T* x, T* y) {
+  if (p.cubic)
+    forward(p, CubicResampling{p.axis[1]}, CubicResampling{p.axis[2]}, x, y);
+  else
+    forward(p, p.axis[1], p.axis[2], x, y);
+}
+
+template <class T>
+void upsample_backward(const UpsampleParams& p, const T* dy, T* dx, bool add) {
+  if (p.cubic)
+    backward(p, CubicResampling{p.axis[1]}, CubicResampling{p.axis[2]}, dy, dx, add);
+  else
+    backward(p, p.axis[1], p.axis[2], dy, dx, add);
 }
 
 template void upsample(const UpsampleParams&, const float*, float*);

@@ -9,6 +9,7 @@ namespace taper::kernels {
 struct UpsampleParams {
   std::int64_t planes = 0;
   Resampling axis[3];
+  bool cubic = false;  ///< four elements along height and width make one, by the axes' linear rules; depth stays
 };
 
 /// y = x at the places that the axes name, in double, rounded once. An input that an output does not need, with a

@@ -1,5 +1,7 @@
 #include "base/resample.hpp"
 
+#include <algorithm>
+
 #include "support/catch.hpp"
 
 using namespace taper;
@@ -76,6 +78,40 @@ TEST_CASE("the outputs over a position are those that read it, for every rule an
           }
         }
   CHECK(checked > 40000);
+}
+
+TEST_CASE("cubic places hold the two elements on either side, and their weights add up to 1") {
+  const CubicResampling doubled{{3, 6, Rule::linear}};
+  const auto second = doubled.at(1);  // at 0.25
+  CHECK(std::vector<std::int64_t>(second.at, second.at + 4) == Places{0, 0, 1, 2});
+  CHECK(std::vector<double>(second.weight, second.weight + 4) ==
+        std::vector<double>{-0.10546875, 0.87890625, 0.26171875, -0.03515625});
+  const auto first = doubled.at(0);  // at -0.25
+  CHECK(std::vector<std::int64_t>(first.at, first.at + 4) == Places{0, 0, 0, 1});
+  const auto even = CubicResampling{{3, 3, Rule::aligned}}.at(1);
+  CHECK(std::vector<double>(even.weight, even.weight + 4) == std::vector<double>{0, 1, 0, 0});
+  int checked = 0;
+  for (const Rule rule : {Rule::linear, Rule::aligned})
+    for (std::int64_t in = 1; in <= 11; ++in)
+      for (std::int64_t out = 1; out <= 23; ++out)
+        for (const double step : {0.0, 0.3, 0.77, 2.6}) {
+          const CubicResampling axis{{in, out, rule, step}};
+          for (std::int64_t j = 0; j < in; ++j) {
+            const IndexRange over = outputs_over(axis, j);
+            for (std::int64_t i = 0; i < out; ++i) {
+              const auto s = axis.at(i);
+              const bool reads = std::find(s.at, s.at + 4, j) != s.at + 4;
+              const double sum = s.weight[0] + s.weight[1] + s.weight[2] + s.weight[3];
+              if (std::abs(sum - 1) > 1e-14 || s.first != s.at[0] || s.second != s.at[3] || s.first < 0 ||
+                  s.second >= in || s.second - s.first > 3 || !std::is_sorted(s.at, s.at + 4))
+                FAIL("place " << i << " of " << in << " to " << out);
+              if (reads && (i < over.first || i >= over.last))
+                FAIL_CHECK("position " << j << " of " << in << " to " << out << ", step " << step);
+              ++checked;
+            }
+          }
+        }
+  CHECK(checked > 100000);
 }
 
 TEST_CASE("places by a factor never fall, far out too") {

@@ -75,6 +75,16 @@ TEST_CASE("summary follows places through padding, resizing and transposed convo
   CHECK(line_of(outcome, "6") == "6 Upsample(size=[3, 5]) [2, 3, 5] - - 2 x 5");
 }
 
+TEST_CASE("summary knows what a bicubic element and a mean of an area read") {
+  const TempFolder folder;
+  folder.write("m.json", R"({"input": {"shape": [3, 11, 13]}, "layers": [
+  {"type": "Upsample", "size": [17, 29], "mode": "bicubic"}, {"type": "Upsample", "size": [17, 5], "mode": "area"}]})");
+  const Outcome outcome = run_taper(folder.path(), {"summary", "m.json"});
+  CHECK(outcome.err == "");
+  CHECK(line_of(outcome, "0") == R"(0 Upsample(size=[17, 29], mode="bicubic") [3, 17, 29] - - 4 x 4)");
+  CHECK(line_of(outcome, "1") == R"(1 Upsample(size=[17, 5], mode="area") [3, 17, 5] - - 4 x 7)");
+}
+
 TEST_CASE("summary follows places through a max pool and its inverse") {
   const TempFolder folder;
   folder.write("m.json", R"({"input": {"shape": [3, 11]}, "layers": [

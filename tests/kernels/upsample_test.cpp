@@ -16,6 +16,9 @@ namespace {
 using Axis = oracle::UpsampleAxis;
 using Doubles = std::vector<double>;
 
+constexpr Axis::Mode kModes[] = {Axis::nearest, Axis::nearest_exact, Axis::linear,
+                                 Axis::aligned, Axis::cubic,         Axis::cubic_aligned};
+
 struct Case {
   std::int64_t planes = 1;
   Axis axis[3];
@@ -27,9 +30,10 @@ struct Case {
     };
     Case c;
     c.planes = 1 + below(3);
-    const auto mode = Axis::Mode(below(4));
+    const auto mode = Axis::Mode(below(6));
+    const bool cubic = Axis{mode}.is_cubic();
     const bool factors = below(2) == 0;
-    const int dims = 1 + int(below(3));
+    const int dims = 1 + int(below(cubic ? 2 : 3));
     for (int d = 3 - dims; d < 3; ++d) {
       const std::int64_t most = dims == 1 ? 40 : dims == 2 ? 9 : 5;
       Axis& a = c.axis[d];
@@ -38,16 +42,21 @@ struct Case {
       a.factor = double(1 + below(400)) / 100;
       a.out = std::max<std::int64_t>(1, std::int64_t(double(a.in) * a.factor));
     }
+    for (int d = 1; cubic && d < 3; ++d) {
+      c.axis[d].mode = mode;
+    }
     return c;
   }
 
   UpsampleParams params() const {
-    UpsampleParams p{.planes = planes, .axis = {}};
-    for (int d = 0; d < 3; ++d)
+    UpsampleParams p{.planes = planes, .axis = {}, .cubic = axis[2].is_cubic()};
+    for (int d = 0; d < 3; ++d) {
+      const auto rule = axis[d].is_cubic() ? Axis::Mode(axis[d].mode - Axis::cubic + Axis::linear) : axis[d].mode;
       p.axis[d] = {.in = axis[d].in,
                    .out = axis[d].out,
-                   .rule = Resampling::Rule(axis[d].mode),
+                   .rule = Resampling::Rule(rule),
                    .step = axis[d].factor > 0 ? 1 / axis[d].factor : 0};
+    }
     return p;
   }
 
@@ -96,9 +105,9 @@ double product(const Doubles& a, const Doubles& b, bool magnitude) {
 
 }  // namespace
 
-TEST_CASE("resizing agrees with its definition on 4,000 random cases") {
-  int modes[4] = {};
-  for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
+TEST_CASE("resizing agrees with its definition on 6,000 random cases") {
+  int modes[6] = {};
+  for (std::uint64_t seed = 1; seed <= 6000; ++seed) {
     const Case c = Case::random(seed);
     ++modes[c.axis[2].mode];
     const std::string wrong = seed % 2 ? difference<float>(c, 3 * seed) : difference<double>(c, 3 * seed);
@@ -123,10 +132,11 @@ TEST_CASE("resizing and its gradient are adjoint") {
 }
 
 TEST_CASE("rows longer than a tile are resized as short ones are") {
-  for (const auto mode : {Axis::nearest, Axis::nearest_exact, Axis::linear, Axis::aligned})
+  for (const auto mode : kModes)
     for (const auto& [in, out] : {std::pair{700, 1511}, {1511, 701}, {3, 1201}, {2003, 2}}) {
       Case c;
       c.planes = 2;
+      c.axis[1].mode = c.axis[2].mode = mode;
       c.axis[2] = {mode, in, out, 0};
       INFO(c.text());
       CHECK(difference<double>(c, 11, 20) == "");
@@ -136,7 +146,8 @@ TEST_CASE("rows longer than a tile are resized as short ones are") {
 
 TEST_CASE("one element spreads over everything and gathers all gradients", "[fault-63]") {
   Case c;
-  for (const auto mode : {Axis::nearest, Axis::linear, Axis::aligned}) {
+  for (const auto mode : {Axis::nearest, Axis::linear, Axis::aligned, Axis::cubic_aligned}) {
+    c.axis[1].mode = mode;
     c.axis[2] = {mode, 1, 64, 0};
     const std::vector<float> x = {3}, dy(64, 1.0f);
     std::vector<float> y(64), dx(1);
@@ -151,7 +162,7 @@ TEST_CASE("the same size is a copy, whatever stands beside an element") {
   Case c;
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   const Doubles x = {inf, 1, nan, -2, -inf, 0.1};
-  for (const auto mode : {Axis::nearest, Axis::nearest_exact, Axis::linear, Axis::aligned})
+  for (const auto mode : kModes)
     for (const double factor : {0.0, 1.0}) {
       c.axis[1] = {mode, 2, 2, factor};
       c.axis[2] = {mode, 3, 3, factor};
@@ -182,10 +193,10 @@ TEST_CASE("resizing no planes gives nothing") {
 }
 
 TEST_CASE("resizing gives the same bits on any number of threads") {
-  for (const auto mode : {Axis::nearest, Axis::linear}) {
+  for (const auto mode : {Axis::nearest, Axis::linear, Axis::cubic}) {
     Case c;
     c.planes = 3;
-    c.axis[0] = {mode, 5, 11, 0};
+    if (mode != Axis::cubic) c.axis[0] = {mode, 5, 11, 0};
     c.axis[1] = {mode, 23, 17, 0};
     c.axis[2] = {mode, 61, 127, 0};
     const auto x = numbers<float>(c.inputs(), 1), dy = numbers<float>(c.outputs(), 2);

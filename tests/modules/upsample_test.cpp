@@ -5,6 +5,7 @@
 #include "support/json_error.hpp"
 #include "support/message_of.hpp"
 #include "taper/creation.hpp"
+#include "taper/nn/pool.hpp"
 #include "taper/nn/registry.hpp"
 
 using namespace taper;
@@ -35,6 +36,39 @@ TEST_CASE("interpolate repeats the nearest elements or weighs the two around") {
   CHECK(resized({1, 3, 7}, {.size = 5, .mode = UpsampleMode::linear, .align_corners = true}) == Numbers{1, 2, 3, 5, 7});
   CHECK(resized({2, 4, 6, 8}, {.size = 1, .mode = UpsampleMode::linear}) == Numbers{5});
   CHECK(resized({2, 4, 6, 8}, {.size = 1, .mode = UpsampleMode::linear, .align_corners = true}) == Numbers{2});
+}
+
+TEST_CASE("bicubic goes through the elements with Keys's cubic, the outer ones going on outside") {
+  const auto row = [](const nn::UpsampleOptions& options) {
+    return F::interpolate(tensor({{{{1, 2, 4, 8}}}}, DType::float64), options).to_vector<double>();
+  };
+  const UpsampleMode bicubic = UpsampleMode::bicubic;
+  CHECK(row({.size = {1, 4}, .mode = bicubic}) == Numbers{1, 2, 4, 8});
+  // Half way between two elements the weights are -3/32, 19/32, 19/32, -3/32.
+  CHECK(row({.size = {1, 7}, .mode = bicubic, .align_corners = true}) ==
+        Numbers{1, (-3 + 19 + 38 - 12) / 32.0, 2, (-3 + 38 + 76 - 24) / 32.0, 4, (-6 + 76 + 152 - 24) / 32.0, 8});
+  CHECK(row({.size = {1, 2}, .mode = bicubic}) == Numbers{(-3 + 19 + 38 - 12) / 32.0, (-6 + 76 + 152 - 24) / 32.0});
+  const Tensor column = tensor({{{{1}, {2}, {4}, {8}}}}, DType::float64);
+  CHECK(F::interpolate(column, {.size = {7, 1}, .mode = bicubic, .align_corners = true}).to_vector<double>() ==
+        row({.size = {1, 7}, .mode = bicubic, .align_corners = true}));
+}
+
+TEST_CASE("area takes the means of the parts, by a factor those of the size that it gives") {
+  const Numbers x = {1, 2, 4, 8, 16};
+  CHECK(resized(x, {.size = 3, .mode = UpsampleMode::area}) == Numbers{1.5, 14 / 3.0, 12});
+  CHECK(resized(x, {.scale_factor = 0.7, .mode = UpsampleMode::area}) == Numbers{1.5, 14 / 3.0, 12});
+  CHECK(resized(x, {.scale_factor = 0.7, .mode = UpsampleMode::area, .recompute_scale_factor = false}) ==
+        Numbers{1.5, 14 / 3.0, 12});
+  const auto same = [](const Shape& shape, const nn::UpsampleOptions& options, auto pool) {
+    const Tensor image = randn(shape, DType::float64);
+    return F::interpolate(image, options).to_vector<double>() == pool(image).template to_vector<double>();
+  };
+  CHECK(same({2, 3, 5, 7}, {.size = {2, 11}, .mode = UpsampleMode::area}, [](const Tensor& t) {
+    return F::adaptive_avg_pool2d(t, {.output_size = {2, 11}});
+  }));
+  CHECK(same({2, 3, 5, 2, 7}, {.size = {2, 3, 5}, .mode = UpsampleMode::area}, [](const Tensor& t) {
+    return F::adaptive_avg_pool3d(t, {.output_size = {2, 3, 5}});
+  }));
 }
 
 TEST_CASE("a factor is rounded down to a size, and its places are its own unless they are recomputed") {
@@ -70,6 +104,9 @@ TEST_CASE("interpolate and its gradient are adjoint") {
   CHECK(off({2, 3, 11}, {.size = 29, .mode = UpsampleMode::linear}) < 1e-12);
   CHECK(off({2, 3, 5, 7}, {.size = {13, 3}, .mode = UpsampleMode::nearest_exact}) < 1e-12);
   CHECK(off({2, 3, 5, 7}, {.scale_factor = {0.7, 3.1}, .mode = UpsampleMode::bilinear}) < 1e-12);
+  CHECK(off({2, 3, 5, 7}, {.scale_factor = {0.7, 3.1}, .mode = UpsampleMode::bicubic}) < 1e-12);
+  CHECK(off({2, 3, 5, 7}, {.size = {13, 3}, .mode = UpsampleMode::bicubic, .align_corners = true}) < 1e-12);
+  CHECK(off({2, 3, 5, 7}, {.size = {13, 3}, .mode = UpsampleMode::area}) < 1e-12);
   CHECK(off({2, 3, 5, 2, 7}, {.size = {3, 5, 11}, .mode = UpsampleMode::trilinear, .align_corners = true}) < 1e-12);
 }
 
@@ -87,10 +124,11 @@ TEST_CASE("interpolate names what does not fit") {
   CHECK(error(line, {.size = 3, .scale_factor = 2}) ==
         "interpolate: size and scale_factor are both given: expected size or scale_factor, got both");
   CHECK(error(line, {.size = 3, .align_corners = false}) ==
-        "interpolate: align_corners needs a linear mode: expected mode linear, bilinear or trilinear, got nearest");
-  CHECK(
-      error(line, {.size = 3, .mode = UpsampleMode::nearest_exact, .align_corners = true}) ==
-      "interpolate: align_corners needs a linear mode: expected mode linear, bilinear or trilinear, got nearest-exact");
+        "interpolate: align_corners needs an interpolating mode: expected mode linear, bilinear, trilinear or bicubic, "
+        "got nearest");
+  CHECK(error(line, {.size = 3, .mode = UpsampleMode::nearest_exact, .align_corners = true}) ==
+        "interpolate: align_corners needs an interpolating mode: expected mode linear, bilinear, trilinear or bicubic, "
+        "got nearest-exact");
   CHECK(error(line, {.size = 3, .recompute_scale_factor = true}) ==
         "interpolate: recompute_scale_factor needs a scale_factor: expected scale_factor, got size");
   CHECK(error(line, {.size = 3, .recompute_scale_factor = false}) == "no error");
@@ -116,6 +154,19 @@ TEST_CASE("interpolate names what does not fit") {
         "interpolate: mode does not fit the input: expected linear for 3-D [2, 3, 5], got bilinear");
   CHECK(error(image, {.size = 3, .mode = UpsampleMode::linear}) ==
         "interpolate: mode does not fit the input: expected bilinear for 4-D [2, 3, 5, 7], got linear");
+  CHECK(error(line, {.size = 3, .mode = UpsampleMode::bicubic}) ==
+        "interpolate: mode does not fit the input: expected linear for 3-D [2, 3, 5], got bicubic");
+  CHECK(error({2, 3, 5, 7, 1}, {.size = 3, .mode = UpsampleMode::bicubic}) ==
+        "interpolate: mode does not fit the input: expected trilinear for 5-D [2, 3, 5, 7, 1], got bicubic");
+  CHECK(error(line, {.size = 3, .mode = UpsampleMode::area, .align_corners = false}) ==
+        "interpolate: align_corners needs an interpolating mode: expected mode linear, bilinear, trilinear or bicubic, "
+        "got area");
+  CHECK(error(line, {.size = 3, .mode = UpsampleMode::area, .recompute_scale_factor = true}) ==
+        "interpolate: recompute_scale_factor needs a scale_factor: expected scale_factor, got size");
+  CHECK(error({2, 3, 0}, {.size = 3, .mode = UpsampleMode::area}) ==
+        "interpolate: input size must be positive: expected >= 1, got 0");
+  CHECK(error({3, 5}, {.size = 3, .mode = UpsampleMode::area}) ==
+        "interpolate: wrong number of dimensions: expected 3-D to 5-D batched input, got 2-D [3, 5]");
   CHECK(error({2, 3, 5, 7, 1}, {.size = 3, .mode = UpsampleMode::bilinear}) ==
         "interpolate: mode does not fit the input: expected trilinear for 5-D [2, 3, 5, 7, 1], got bilinear");
   CHECK(error(line, {.size = {3, 4}}) ==
@@ -143,8 +194,12 @@ TEST_CASE("Upsample's constructor refuses what no input could make valid") {
         "interpolate: size and scale_factor are both given: expected size or scale_factor, got both");
   CHECK(refused({.size = {3, 0}}) == "Upsample: size is out of range: expected >= 1, got 0");
   CHECK(refused({.scale_factor = -2}) == "Upsample: scale_factor is out of range: expected > 0, got -2");
+  CHECK(refused({.scale_factor = 2, .mode = UpsampleMode::area, .align_corners = true}) ==
+        "interpolate: align_corners needs an interpolating mode: expected mode linear, bilinear, trilinear or bicubic, "
+        "got area");
   CHECK(refused({.scale_factor = 2, .align_corners = true}) ==
-        "interpolate: align_corners needs a linear mode: expected mode linear, bilinear or trilinear, got nearest");
+        "interpolate: align_corners needs an interpolating mode: expected mode linear, bilinear, trilinear or bicubic, "
+        "got nearest");
 }
 
 TEST_CASE("Upsample in JSON takes numbers and lists, and says what does not fit") {
@@ -153,6 +208,14 @@ TEST_CASE("Upsample in JSON takes numbers and lists, and says what does not fit"
   CHECK(answer(R"("scale_factor": [2, 0.5], "mode": "bilinear", "align_corners": true)") == "no error");
   CHECK(answer(R"("size": [2, 11], "scale_factor": null, "mode": "nearest-exact")") == "no error");
   CHECK(answer(R"("size": 4, "align_corners": null)") == "no error");
+  CHECK(answer(R"("size": 4, "mode": "bicubic", "align_corners": true)") == "no error");
+  CHECK(answer(R"("scale_factor": 1.7, "mode": "area")") == "no error");
+  CHECK(answer(R"("scale_factor": 2, "mode": "area", "align_corners": false)") ==
+        "error: /layers/0/align_corners (layer Upsample 0): interpolate: align_corners needs an interpolating mode: "
+        "expected mode linear, bilinear, trilinear or bicubic, got area; shapes: input [3, 5, 7] -> Upsample");
+  CHECK(json_error("Upsample", R"("scale_factor": 2, "mode": "bicubic")", "[3, 5]") ==
+        "error: /layers/0/mode (layer Upsample 0): interpolate: mode does not fit the input: expected linear for 3-D "
+        "[N, 3, 5], got bicubic; shapes: input [3, 5] -> Upsample");
   CHECK(answer("") ==
         "error: /layers/0 (layer Upsample 0): interpolate: no size is given: expected size or scale_factor, got "
         "neither; shapes: input [3, 5, 7] -> Upsample");
@@ -175,9 +238,9 @@ TEST_CASE("Upsample in JSON takes numbers and lists, and says what does not fit"
   CHECK(answer(R"("scale_factor": 2, "mode": "linear")") ==
         "error: /layers/0/mode (layer Upsample 0): interpolate: mode does not fit the input: expected bilinear for 4-D "
         "[N, 3, 5, 7], got linear; shapes: input [3, 5, 7] -> Upsample");
-  CHECK(answer(R"("scale_factor": 2, "mode": "bicubic")") ==
-        "error: /layers/0/mode (layer Upsample 0): expected nearest, linear, bilinear, trilinear or nearest-exact, got "
-        "bicubic");
+  CHECK(answer(R"("scale_factor": 2, "mode": "cubic")") ==
+        "error: /layers/0/mode (layer Upsample 0): expected nearest, linear, bilinear, trilinear, nearest-exact, "
+        "bicubic or area, got cubic; did you mean bicubic?");
 }
 
 TEST_CASE("a model writes out its Upsample's numbers, so that a sample without a batch is not mistaken for a batch") {

@@ -10,7 +10,7 @@ namespace taper::oracle {
 
 /// Resizing of one dimension by its definition: the whole matrix of weights, one row an output.
 struct UpsampleAxis {
-  enum Mode { nearest, nearest_exact, linear, aligned };
+  enum Mode { nearest, nearest_exact, linear, aligned, cubic, cubic_aligned };
   Mode mode = nearest;
   std::int64_t in = 1, out = 1;
   double factor = 0;  ///< 0: of the sizes
@@ -21,6 +21,11 @@ struct UpsampleAxis {
       std::vector<double> row(std::size_t(in), 0.0);
       if (mode == nearest || mode == nearest_exact) {
         row[std::size_t(nearest_of(i))] = 1;
+      } else if (is_cubic()) {
+        // Elements before the first and after the last are like these.
+        for (std::int64_t j = -3; j < in + 3; ++j)
+          row[std::size_t(std::clamp<std::int64_t>(j, 0, in - 1))] +=
+              keys(std::min(place_of(i), double(in)) - double(j));
       } else {
         const double place = std::clamp(place_of(i), 0.0, double(in - 1));
         for (std::int64_t j = 0; j < in; ++j) row[std::size_t(j)] = std::max(0.0, 1 - std::abs(place - double(j)));
@@ -30,9 +35,18 @@ struct UpsampleAxis {
     return rows;
   }
 
+  bool is_cubic() const { return mode == cubic || mode == cubic_aligned; }
+
  private:
+  /// Keys's cubic convolution with a = -3/4.
+  static double keys(double distance) {
+    const double a = -0.75, s = std::abs(distance);
+    if (s < 1) return (a + 2) * s * s * s - (a + 3) * s * s + 1;
+    return s < 2 ? a * (s * s * s - 5 * s * s + 8 * s - 4) : 0;
+  }
+
   double place_of(std::int64_t i) const {
-    if (mode == aligned) return out == 1 ? 0 : double(i) * double(in - 1) / double(out - 1);
+    if (mode == aligned || mode == cubic_aligned) return out == 1 ? 0 : double(i) * double(in - 1) / double(out - 1);
     const double centre = double(i) + 0.5;
     return (factor > 0 ? centre / factor : centre * double(in) / double(out)) - 0.5;
   }

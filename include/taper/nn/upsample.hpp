@@ -29,8 +29,8 @@ Value to_value(const PerDimension<T>& value);
 template <class T>
 std::string from_value(const Value& from, PerDimension<T>& to);
 
-enum class UpsampleMode { nearest, linear, bilinear, trilinear, nearest_exact };
-/// PyTorch's names: "nearest", ..., "nearest-exact".
+enum class UpsampleMode { nearest, linear, bilinear, trilinear, nearest_exact, bicubic, area };
+/// PyTorch's names: "nearest", ..., "nearest-exact", "bicubic", "area".
 std::span<const char* const> names_of(UpsampleMode);
 
 struct UpsampleOptions {
@@ -38,7 +38,7 @@ struct UpsampleOptions {
   PerDimension<std::int64_t> size = {};    ///< extents of the output; this or `scale_factor`
   PerDimension<double> scale_factor = {};  ///< how often an extent of the input goes into the output
   UpsampleMode mode = UpsampleMode::nearest;
-  std::optional<bool> align_corners = {};  ///< of linear modes: whether the outer elements keep their places
+  std::optional<bool> align_corners = {};  ///< of interpolating modes: whether the outer ones keep their places
   /// Whether the places are computed from the sizes, which are whole numbers, instead of from `scale_factor`.
   std::optional<bool> recompute_scale_factor = {};
 };
@@ -52,8 +52,10 @@ namespace functional {
 /// Resizes the spatial dimensions, one to three by the input's rank: [N, C, L] -> [N, C, L'],
 /// [N, C, H, W] -> [N, C, H', W'] and so on with L' = `size`, or floor(L scale_factor). Output i lies at
 /// (i + 1/2) s - 1/2 in the input, s being 1 / scale_factor or, of a size, L / L'; with `align_corners` at
-/// i (L - 1) / (L' - 1). The linear modes (the name says for how many dimensions) weigh the two elements around it;
-/// "nearest" takes element floor(i s), "nearest-exact" floor((i + 1/2) s). Source: PyTorch, interpolate and Upsample.
+/// i (L - 1) / (L' - 1). The linear modes (the name says for how many dimensions) weigh the two elements around it,
+/// "bicubic" in two dimensions the four, by Keys's cubic with a = -3/4; "nearest" takes element floor(i s),
+/// "nearest-exact" floor((i + 1/2) s). "area" gives the means of `adaptive_avg_pool1d` to `3d` with L' as their size,
+/// whatever `recompute_scale_factor` says. Source: PyTorch, interpolate and Upsample.
 /// Differs: "nearest" of a size is exact for every size and the same for both types, and its gradient goes where the
 /// value came from. Errors: `ErrorKind::config` (options), `ErrorKind::shape`, `ErrorKind::type`.
 Tensor interpolate(const Tensor& input, const UpsampleOptions& options);
