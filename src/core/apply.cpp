@@ -1,31 +1,18 @@
-#include <array>
-
 #include "base/fail.hpp"
+#include "core/call_list.hpp"
 #include "core/node.hpp"
 #include "taper/creation.hpp"
 
 namespace taper::autograd {
 
+using detail::Call;
+using detail::CallList;
 using detail::Node;
 using detail::TensorImpl;
 
 namespace {
 
 constinit thread_local bool grad_enabled = true;
-
-/// Operands for a call: on the stack for the usual few, in a list for `cat` and its like.
-class OperandList {
- public:
-  explicit OperandList(std::size_t n) {
-    if (n > few_.size()) [[unlikely]]
-      many_.resize(n);
-  }
-  Operand* data() { return many_.empty() ? few_.data() : many_.data(); }
-
- private:
-  std::array<Operand, 6> few_;
-  std::vector<Operand> many_;
-};
 
 Operand operand_of(const TensorImpl& impl) {
   return {impl.buffer->data(), impl.shape.begin(), impl.shape.numel(), impl.shape.rank(), impl.dtype};
@@ -39,44 +26,46 @@ Operand operand_of(const TensorImpl& impl) {
        "; convert with to()");
 }
 
-void check_inputs(const Op& op, std::span<const Input> inputs) {
+[[noreturn, gnu::cold]] void fail_mixed(const Op& op, DType first, DType other) {
+  fail(ErrorKind::type, op.name, ": element types differ: expected ", first, ", got ", other, "; convert with to()");
+}
+
+[[noreturn, gnu::cold]] void fail_history(const Op& op, const TensorImpl& impl) {
+  fail(ErrorKind::tape, op.name, ": an input was changed in place through another view of its data: expected history ",
+       impl.history, ", got ", impl.buffer->history, "; make the view after the change");
+}
+
+/// Lists the operands of a call and checks their element types. True when the call is to be recorded: then it also
+/// refuses a value whose history was rewritten through another view of its data.
+bool prepare(const Op& op, std::span<const Input> inputs, std::span<const Input> aux, DType output,
+             CallList<Operand>& operands) {
   const DType first = inputs[0].tensor->dtype();
   if (!op.forward[int(first)]) [[unlikely]]
     fail_dtype(op, first);
-  for (const Input& input : inputs.subspan(1)) {
-    const DType other = input.tensor->dtype();
-    if (other != first && is_floating(other) && is_floating(first)) [[unlikely]]
-      fail(ErrorKind::type, op.name, ": element types differ: expected ", first, ", got ", other,
-           "; convert with to()");
-  }
-}
-
-/// Whether a call is to be recorded. Refuses a value whose history was rewritten through another view of its data.
-bool records(const Op& op, std::span<const Input> inputs, DType output) {
-  if (!grad_enabled || !is_floating(output)) return false;
+  const bool recording = grad_enabled && is_floating(output) && op.backward[int(first)];
   bool any = false;
-  for (const Input& input : inputs) {
-    const TensorImpl& impl = *input.tensor->impl();
-    if (!impl.node) continue;
-    any = true;
-    if (impl.history != impl.buffer->history) [[unlikely]]
-      fail(ErrorKind::tape, op.name,
-           ": an input was changed in place through another view of its data: expected history ", impl.history,
-           ", got ", impl.buffer->history, "; make the view after the change");
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const DType dtype = inputs[i].tensor->dtype();
+    if (dtype != first && is_floating(dtype) && is_floating(first)) [[unlikely]]
+      fail_mixed(op, first, dtype);
+    const TensorImpl& impl = *inputs[i].tensor->impl();
+    if (recording && impl.node) {
+      any = true;
+      if (impl.history != impl.buffer->history) [[unlikely]]
+        fail_history(op, impl);
+    }
+    operands.set(i, operand_of(impl));
   }
-  return any && op.backward[int(inputs[0].tensor->dtype())];
+  for (std::size_t i = 0; i < aux.size(); ++i) operands.set(inputs.size() + i, operand_of(*aux[i].tensor->impl()));
+  return any;
 }
 
-void run_forward(const Op& op, std::span<const Input> inputs, const TensorImpl& output, const void* attributes,
-                 std::span<const Input> aux) {
-  OperandList list(inputs.size() + aux.size());
-  Operand* operand = list.data();
-  for (const Input& input : inputs) *operand++ = operand_of(*input.tensor->impl());
-  for (const Input& extra : aux) *operand++ = operand_of(*extra.tensor->impl());
-  op.forward[int(inputs[0].tensor->dtype())](ForwardArgs{.inputs = {list.data(), inputs.size()},
-                                                         .output = operand_of(output),
-                                                         .aux = {list.data() + inputs.size(), aux.size()},
-                                                         .attributes = attributes});
+void run_forward(const Call& call, const TensorImpl& output) {
+  const std::size_t n = call.inputs.size();
+  call.op.forward[int(call.operands[0].dtype)](ForwardArgs{.inputs = call.operands.first(n),
+                                                           .output = operand_of(output),
+                                                           .aux = call.operands.subspan(n),
+                                                           .attributes = call.attributes});
 }
 
 }  // namespace
@@ -88,18 +77,19 @@ GradModeGuard::~GradModeGuard() { grad_enabled = before_; }
 
 Tensor apply(const Op& op, std::span<const Input> inputs, const Shape& output_shape, DType output_dtype,
              const void* attributes, std::size_t attribute_bytes, std::span<const Input> aux) {
-  check_inputs(op, inputs);
-  const bool recorded = records(op, inputs, output_dtype);
+  CallList<Operand> operands(inputs.size() + aux.size());
+  const bool recorded = prepare(op, inputs, aux, output_dtype, operands);
   Tensor output = empty(output_shape, output_dtype);
-  run_forward(op, inputs, *output.impl(), attributes, aux);
-  if (recorded) output.impl()->node = record(op, inputs, *output.impl(), attributes, attribute_bytes, aux);
+  const Call call{op, inputs, aux, operands.all(), attributes, attribute_bytes};
+  run_forward(call, *output.impl());
+  if (recorded) output.impl()->node = record(call, *output.impl());
   return output;
 }
 
 void apply_in_place(const Op& op, std::span<const Input> inputs, const void* attributes, std::size_t attribute_bytes) {
-  check_inputs(op, inputs);
+  CallList<Operand> operands(inputs.size());
+  const bool recorded = prepare(op, inputs, {}, inputs[0].tensor->dtype(), operands);
   TensorImpl& target = *inputs[0].tensor->impl();
-  const bool recorded = records(op, inputs, target.dtype);
   if (grad_enabled && target.node && target.node->is_leaf()) [[unlikely]]
     fail(ErrorKind::tape, op.name,
          "_: a leaf that requires grad was changed in place: expected grad mode off, got on; use "
@@ -108,8 +98,9 @@ void apply_in_place(const Op& op, std::span<const Input> inputs, const void* att
     fail(ErrorKind::tape, op.name,
          "_: a view of a tensor that requires grad was changed in place: expected a tensor with "
          "data of its own, got a view; clone() it first or use NoGradGuard");
-  Node* node = recorded ? record(op, inputs, target, attributes, attribute_bytes, {}) : nullptr;
-  run_forward(op, inputs, target, attributes, {});
+  const Call call{op, inputs, {}, operands.all(), attributes, attribute_bytes};
+  Node* node = recorded ? record(call, target) : nullptr;
+  run_forward(call, target);
   ++target.buffer->version;
   if (node) {
     node->output_version = target.buffer->version;
@@ -121,21 +112,25 @@ void apply_in_place(const Op& op, std::span<const Input> inputs, const void* att
 
 namespace {
 
-void copy_gradient(const BackwardArgs&) {}  // never called: the gradient passes through
+// Never called: the data is shared, and so is the gradient.
+void copy_nothing(const ForwardArgs&) {}
+void copy_gradient(const BackwardArgs&) {}
 
 }  // namespace
 
 Tensor share_as(const Tensor& input, const Shape& shape) {
   static constexpr Op op{.name = "reshape",
                          .derivative = "dx = dy in the shape of x",
-                         .forward = {},
+                         .forward = {copy_nothing, copy_nothing, copy_nothing},
                          .backward = {copy_gradient, copy_gradient, nullptr},
                          .passes_gradient = 1};
   const Input inputs[] = {input};
+  CallList<Operand> operands(1);
+  const bool recorded = prepare(op, inputs, {}, input.dtype(), operands);
   TensorImpl& source = *input.impl();
   Tensor output = detail::adopt(detail::retain(source.buffer), shape, source.dtype);
   output.impl()->is_view = source.is_view || source.node;
-  if (records(op, inputs, source.dtype)) output.impl()->node = record(op, inputs, *output.impl(), nullptr, 0, {});
+  if (recorded) output.impl()->node = record({op, inputs, {}, operands.all(), nullptr, 0}, *output.impl());
   return output;
 }
 

@@ -7,14 +7,12 @@
 
 namespace taper::detail {
 
+constinit thread_local BlockCache block_cache{};
+
 namespace {
 
-constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kLinear = 1024;  // classes step by 64 bytes up to here, then by quarters of a power of two
-constexpr int kLinearClasses = kLinear / kAlignment;
-constexpr int kClasses = kLinearClasses + 4 * 38;
 constexpr std::size_t kLargest = std::size_t{1} << 48;
-constexpr std::int64_t kKeptBytes = std::int64_t{256} << 20;  // a thread keeps at most this much freed memory
+constexpr std::size_t kKeptBytes = std::size_t{256} << 20;  // a thread keeps at most this much freed memory
 
 struct SizeClass {
   int index;
@@ -22,84 +20,89 @@ struct SizeClass {
 };
 
 SizeClass size_class(std::size_t bytes) {
-  if (bytes <= kLinear) {
-    const std::size_t steps = bytes == 0 ? 1 : (bytes + kAlignment - 1) / kAlignment;
-    return {int(steps) - 1, steps * kAlignment};
+  if (bytes <= kSmallBlock) {
+    const std::size_t steps = (bytes + kAlignment - 1) / kAlignment;
+    return {int(steps), steps * kAlignment};
   }
   const int log = int(std::bit_width(bytes - 1)) - 1;  // 2^log < bytes <= 2^(log + 1)
   const std::size_t base = std::size_t{1} << log, quarter = base / 4;
   const std::size_t steps = (bytes - base + quarter - 1) / quarter;  // 1..4
-  return {kLinearClasses + 4 * (log - 10) + int(steps) - 1, base + steps * quarter};
+  return {kSmallClasses + 4 * (log - 10) + int(steps) - 1, base + steps * quarter};
 }
 
-/// A freed block holds the way to the next one.
-struct FreeBlock {
-  FreeBlock* next;
+enum class Phase : std::uint8_t { unused, open, closed };
+
+/// What the slow paths of a thread know beside its cache.
+struct Account {
+  std::int64_t system_bytes;  ///< got from the system minus given back to it
+  std::int64_t system_allocations;
+  Phase phase;
 };
+constinit thread_local Account account{};
 
-struct Cache {
-  FreeBlock* blocks[kClasses];
-  std::int64_t kept_bytes;
-  bool closed;
-  MemoryStats stats;
-};
-
-constinit thread_local Cache cache{};
-
-void release(void* block) noexcept { ::operator delete (block, std::align_val_t{kAlignment}); }
+void return_to_system(void* block, std::size_t bytes) noexcept {
+  account.system_bytes -= std::int64_t(bytes);
+  ::operator delete (block, std::align_val_t{kAlignment});
+}
 
 /// Empties the cache when its thread ends; blocks freed even later go straight to the system.
 struct ThreadEnd {
   ~ThreadEnd() {
-    cache.closed = true;
-    for (FreeBlock*& head : cache.blocks)
+    account.phase = Phase::closed;
+    block_cache.room = 0;
+    for (FreeBlock*& head : block_cache.blocks)
       while (FreeBlock* block = head) {
         head = block->next;
-        release(block);
+        ::operator delete (block, std::align_val_t{kAlignment});
       }
   }
 };
 
-[[gnu::noinline]] void* allocate_from_system(std::size_t bytes) {
+void open_cache() noexcept {
   static thread_local ThreadEnd thread_end;
   (void)thread_end;
-  ++cache.stats.system_allocations;
+  account.phase = Phase::open;
+  block_cache.room = kKeptBytes;
+}
+
+[[gnu::noinline]] void* allocate_from_system(std::size_t bytes) {
+  if (account.phase == Phase::unused) open_cache();
+  ++account.system_allocations;
   void* block = ::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow);
   if (!block) fail(ErrorKind::io, "memory: the system refused an allocation: expected ", bytes, " bytes, got none");
+  account.system_bytes += std::int64_t(bytes);
   return block;
 }
 
 }  // namespace
 
-void* allocate(std::size_t bytes) {
+void* allocate_slowly(std::size_t bytes) {
   if (bytes > kLargest) [[unlikely]]
     fail(ErrorKind::io, "memory: allocation too large: expected at most ", kLargest, " bytes, got ", bytes);
   const SizeClass size = size_class(bytes);
-  void* block;
-  if (FreeBlock* kept = cache.blocks[size.index]) {
-    cache.blocks[size.index] = kept->next;
-    cache.kept_bytes -= std::int64_t(size.bytes);
-    block = kept;
-  } else {
-    block = allocate_from_system(size.bytes);
-  }
-  cache.stats.live_bytes += std::int64_t(size.bytes);
-  return block;
+  FreeBlock* const kept = block_cache.blocks[size.index];
+  if (!kept) return allocate_from_system(size.bytes);
+  block_cache.blocks[size.index] = kept->next;
+  block_cache.room += size.bytes;
+  return kept;
 }
 
-void deallocate(void* block, std::size_t bytes) noexcept {
+void deallocate_slowly(void* block, std::size_t bytes) noexcept {
   const SizeClass size = size_class(bytes);
-  cache.stats.live_bytes -= std::int64_t(size.bytes);
-  if (!kKeepsBlocks || cache.closed || cache.kept_bytes + std::int64_t(size.bytes) > kKeptBytes) {
-    release(block);
+  if (account.phase == Phase::unused) open_cache();
+  if (!kKeepsBlocks || size.bytes > block_cache.room) {
+    return_to_system(block, size.bytes);
     return;
   }
-  cache.kept_bytes += std::int64_t(size.bytes);
-  auto* kept = static_cast<FreeBlock*>(block);
-  kept->next = cache.blocks[size.index];
-  cache.blocks[size.index] = kept;
+  auto* const kept = static_cast<FreeBlock*>(block);
+  kept->next = block_cache.blocks[size.index];
+  block_cache.blocks[size.index] = kept;
+  block_cache.room -= size.bytes;
 }
 
-MemoryStats memory_stats() noexcept { return cache.stats; }
+MemoryStats memory_stats() noexcept {
+  const std::int64_t kept = account.phase == Phase::open ? std::int64_t(kKeptBytes - block_cache.room) : 0;
+  return {.live_bytes = account.system_bytes - kept, .system_allocations = account.system_allocations};
+}
 
 }  // namespace taper::detail

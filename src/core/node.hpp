@@ -4,14 +4,19 @@
 #include <memory>
 #include <vector>
 
+#include "core/memory.hpp"
 #include "taper/autograd.hpp"
 
 namespace taper::detail {
 
 // --- counted memory -------------------------------------------------------------------------------------------------
 
-Buffer* new_buffer(std::size_t bytes);
-void destroy(Buffer* buffer) noexcept;
+inline Buffer* new_buffer(std::size_t bytes) {
+  auto* buffer = new (allocate(sizeof(Buffer) + bytes)) Buffer;
+  buffer->bytes = bytes;
+  return buffer;
+}
+inline void destroy(Buffer* buffer) noexcept { deallocate(buffer, sizeof(Buffer) + buffer->bytes); }
 
 inline Buffer* retain(Buffer* buffer) noexcept {
   buffer->refs.add();
@@ -26,6 +31,8 @@ Tensor adopt(Buffer* buffer, const Shape& shape, DType dtype);
 
 // --- the recorded graph ---------------------------------------------------------------------------------------------
 
+class Walk;
+
 /// What only some nodes have: leaves, and tensors with `retain_grad`, hooks or a name.
 struct NodeExtra {
   Tensor gradient;
@@ -36,8 +43,9 @@ struct NodeExtra {
 
 /// One operand of a recorded operation: who produced it, and its value if a gradient will read it.
 struct NodeOperand {
-  Node* producer;         ///< counted; null when it requires no gradient
-  Buffer* saved;          ///< counted; null when not needed
+  Node* producer;  ///< counted; null when it requires no gradient
+  Buffer* saved;   ///< counted; null when not needed
+  std::int64_t numel;
   std::uint32_t version;  ///< of the buffer, when it was saved
   std::uint8_t rank;
   DType dtype;
@@ -49,22 +57,23 @@ struct NodeOperand {
 struct Node {
   const autograd::Op* op;  ///< `leaf_op` for a tensor the user made
   std::uint64_t position;  ///< larger than that of every producer
-  RefCount refs;
-  std::atomic<std::uint32_t> walk;  ///< the differentiation that visits it now; 0: none
-  Buffer* gradient;                 ///< what that differentiation has gathered so far
-  NodeExtra* extra;                 ///< owned; null for most
-  Buffer* output;                   ///< counted; null unless a gradient reads the output
-  std::int64_t numel;               ///< of the output
-  std::uint32_t output_version;
-  std::uint32_t last_consumer;  ///< low bits of the position of the node that last wrote its gradient
+  RefCount refs = {};
+  std::uint32_t last_consumer = 0;          ///< low bits of the position of the node that last wrote its gradient
+  std::atomic<const Walk*> walk = nullptr;  ///< the walk that holds it now, if any
+  Buffer* gradient = nullptr;               ///< what that walk has gathered so far
+  NodeExtra* extra = nullptr;               ///< owned; null for most
+  Buffer* output = nullptr;                 ///< counted; null unless a gradient reads the output
+  std::int64_t numel;                       ///< of the output
+  std::uint32_t output_version = 0;
   std::uint32_t block_bytes;
-  std::uint32_t attribute_bytes;  ///< rounded up to 8
-  std::uint16_t n_inputs;
-  std::uint8_t n_aux, rank;
+  std::uint32_t attribute_bytes = 0;  ///< rounded up to 8
+  std::uint16_t n_inputs = 0;
+  std::uint8_t n_aux = 0, rank;
   DType dtype;
-  bool saved_any;  ///< some gradient reads a saved value
-  bool released;   ///< a backward has freed the saved values
-  bool wanted;     ///< leads to a gradient that was asked for
+  bool saved_any = false;  ///< some gradient reads a saved value
+  bool released = false;   ///< a backward has freed the saved values
+  bool wanted = false;     ///< of a walk: leads to a gradient that was asked for
+  bool target = false;     ///< of a walk: its own gradient was asked for by `grad`
 
   std::span<NodeOperand> operands() {
     return {reinterpret_cast<NodeOperand*>(this + 1), std::size_t(n_inputs + n_aux)};
@@ -82,10 +91,23 @@ struct Node {
 
 extern const autograd::Op leaf_op;
 
+/// One call of an op.
+struct Call {
+  const autograd::Op& op;
+  std::span<const autograd::Input> inputs, aux;
+  std::span<const autograd::Operand> operands;  ///< the inputs, then aux
+  const void* attributes;
+  std::size_t attribute_bytes;
+};
+
+/// Whether input `i` gets the gradient of the output as it is.
+inline bool passes_gradient(const autograd::Op& op, std::size_t i, std::int64_t numel, std::int64_t output_numel) {
+  return i < 32 && (op.passes_gradient >> i & 1) && numel == output_numel;
+}
+
 Node* new_leaf_node(const TensorImpl& impl);
-/// The node of a fresh `output` that `op` made of `inputs`, with what its gradients will read.
-Node* record(const autograd::Op& op, std::span<const autograd::Input> inputs, const TensorImpl& output,
-             const void* attributes, std::size_t attribute_bytes, std::span<const autograd::Input> aux);
+/// The node of a fresh `output` that a call made, with what its gradients will read.
+Node* record(const Call& call, const TensorImpl& output);
 void destroy(Node* node) noexcept;
 
 inline Node* retain(Node* node) noexcept {
@@ -98,10 +120,5 @@ inline void release(Node* node) noexcept {
 
 /// Frees the saved values; their memory is not needed any more.
 void release_saved(Node& node) noexcept;
-
-/// The nodes behind `roots`, latest first, held by this walk until `end_walk`. Walks of several threads over shared
-/// nodes take turns. Errors: `ErrorKind::tape` when a hook walks the graph it is called from.
-void begin_walk(std::span<Node* const> roots, std::vector<Node*>& nodes);
-void end_walk(std::vector<Node*>& nodes) noexcept;
 
 }  // namespace taper::detail

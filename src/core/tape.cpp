@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
-#include "core/node.hpp"
+#include "core/walk.hpp"
 
 namespace taper::autograd {
 
@@ -71,9 +71,8 @@ Tape Tape::of(const Tensor& tensor) {
     fail(ErrorKind::tape,
          "Tape: the tensor does not require grad: expected a recorded result, got a tensor without a graph");
   Node* const root[] = {tensor.impl()->node};
-  std::vector<Node*> nodes;
-  detail::begin_walk(root, nodes);
-  detail::end_walk(nodes);
+  const detail::Walk walk(root);
+  const auto nodes = walk.latest_first();
   Tape tape;
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) tape.entries_.push_back(describe(**it));
   return tape;

@@ -32,14 +32,20 @@ void binary_forward(const ForwardArgs& args) {
   kernels::binary<F>(plan_of(args.output, a, b), a.as<T>(), b.as<T>(), args.output.as<T>());
 }
 
+kernels::GradPlan grad_plan_of(const Operand& dy, const Operand& a, const Operand& b, int operand) {
+  if (a.numel != dy.numel || b.numel != dy.numel) return kernels::grad_plan(dy.shape(), a.shape(), b.shape(), operand);
+  kernels::GradPlan plan;
+  plan.elementwise = kernels::same_shape_plan(dy.numel);
+  return plan;
+}
+
 template <class F, class T>
 void binary_backward(const BackwardArgs& args) {
   const Operand &a = args.inputs[0], &b = args.inputs[1], &dy = args.output_gradient;
   for (int k = 0; k < 2; ++k) {
     const GradientSlot& slot = args.input_gradients[std::size_t(k)];
     if (!slot) continue;
-    kernels::binary_grad<F>(kernels::grad_plan(dy.shape(), a.shape(), b.shape(), k), k, dy.as<T>(), a.as<T>(),
-                            b.as<T>(), slot.as<T>(), slot.add);
+    kernels::binary_grad<F>(grad_plan_of(dy, a, b, k), k, dy.as<T>(), a.as<T>(), b.as<T>(), slot.as<T>(), slot.add);
   }
 }
 
@@ -117,6 +123,7 @@ Shape common_shape(const char* where, const Tensor& a, const Tensor& b) {
 }
 
 Tensor binary(const Op& op, const Tensor& a, const Tensor& b, DType dtype) {
+  if (a.dtype() == dtype && b.dtype() == dtype && a.shape() == b.shape()) return apply(op, {a, b}, a.shape(), dtype);
   const Shape shape = common_shape(op.name, a, b);
   if (a.dtype() == dtype && b.dtype() == dtype) return apply(op, {a, b}, shape, dtype);
   return apply(op, {to(a, dtype), to(b, dtype)}, shape, dtype);
