@@ -11,11 +11,19 @@ namespace {
 template <class T>
 Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64_t rows, std::int64_t k,
                      std::int64_t depth) {
-  if (!p.transpose_a) return {a + i * p.lda + k, p.lda, 1};
+  T* packed = scratch<T>().left;
+  if (!p.transpose_a) {
+    const T* from = a + i * p.lda + k;
+    // Rows whole pages apart would push each other out of the first-level cache.
+    constexpr std::int64_t page = 4096 / static_cast<std::int64_t>(sizeof(T));
+    if (p.lda % page != 0 || rows <= 24 || p.n <= 32) return {from, p.lda, 1};
+    const std::int64_t row = packed_row<T>(depth);
+    for (std::int64_t r = 0; r < rows; ++r) copy_run(from + r * p.lda, depth, packed + r * row);
+    return {packed, row, 1};
+  }
   const T* from = a + k * p.lda + i;
   // The tiles walk down the columns of A: far rows are brought together unless the block is read only once or twice.
   if (rows <= 24 || depth <= 64) return {from, 1, p.lda};
-  T* packed = scratch<T>().left;
   const std::int64_t row = packed_row<T>(rows);
   for (std::int64_t d = 0; d < depth; ++d) copy_run(from + d * p.lda, rows, packed + d * row);
   return {packed, 1, row};

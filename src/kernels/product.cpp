@@ -71,7 +71,17 @@ inline Vector<double> multiply_add(Vector<double> a, Vector<double> b, Vector<do
 }
 #endif
 
-/// Where a tile's operands lie: its term k in a's first row, the distance of a's rows, and b's vector v in term k.
+/// Rows of a tile that are found from one pointer: processors add one or two distances to it by themselves.
+constexpr int kPointerRows = 3;
+
+/// Keeps the compiler from deriving one pointer from another, for which it would run out of registers.
+template <class T>
+inline void hide(const T*& x) {
+  asm("" : "+r"(x));
+}
+
+/// Where a tile's operands lie. A walk over the terms has a pointer to the first of every `kPointerRows` rows of a,
+/// P in all, and finds the W vectors of b.
 template <class T>
 struct Strided {
   Operands<T> x;
@@ -80,9 +90,27 @@ struct Strided {
     return {{{x.a.data + i * x.a.row, x.a.row, x.a.column}, {x.b.data + vector * kLanes<T>, x.b.row}}};
   }
   std::int64_t a_row() const { return x.a.row; }
-  const T* a(std::int64_t k) const { return x.a.data + k * x.a.column; }
-  const T* b(std::int64_t k) const { return x.b.data + k * x.b.row; }
-  std::int64_t vector(int v) const { return v * kLanes<T>; }
+
+  template <int P, int W>
+  struct Walk {
+    const T *a[P], *row;
+    std::int64_t a_step, b_step;
+
+    Walk(const Strided& s, std::int64_t k) : row(s.x.b.data + k * s.x.b.row), a_step(s.x.a.column), b_step(s.x.b.row) {
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) a[p] = s.x.a.data + k * a_step + p * kPointerRows * s.x.a.row;
+    }
+    void find(std::int64_t) {}
+    const T* b(int v) const { return row + v * kLanes<T>; }
+    void next() {
+      row += b_step;
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) {
+        a[p] += a_step;
+        hide(a[p]);
+      }
+    }
+  };
 };
 template <class T>
 struct Listed {
@@ -92,15 +120,60 @@ struct Listed {
     return {{x.a + i * x.a_row, x.a_row, x.a_term, x.b, x.b_term, x.b_vector + vector}};
   }
   std::int64_t a_row() const { return x.a_row; }
-  const T* a(std::int64_t k) const { return x.a + x.a_term[k]; }
-  const T* b(std::int64_t k) const { return x.b + x.b_term[k]; }
-  std::int64_t vector(int v) const { return x.b_vector[v]; }
+
+  template <int P, int W>
+  struct Walk {
+    const T *a[P], *first, *base[W];
+    const std::int64_t *a_term, *b_term;
+    std::int64_t a_rows, term;
+
+    Walk(const Listed& s, std::int64_t)
+        : first(s.x.a), a_term(s.x.a_term), b_term(s.x.b_term), a_rows(kPointerRows * s.x.a_row), term(0) {
+#pragma GCC unroll 8
+      for (int v = 0; v < W; ++v) {
+        base[v] = s.x.b + s.x.b_vector[v];
+        hide(base[v]);
+      }
+    }
+    void find(std::int64_t k) {
+      term = b_term[k];
+      a[0] = first + a_term[k];
+#pragma GCC unroll 8
+      for (int p = 1; p < P; ++p) {
+        hide(a[p - 1]);
+        a[p] = a[p - 1] + a_rows;
+      }
+    }
+    const T* b(int v) const { return base[v] + term; }
+    void next() {}
+  };
 };
 
-/// y[i] = v[i] for i < n, or += with `add`. Kept out of the tiles, which would each hold a copy for every row.
+/// y[i] = v[i] for i < n, or += with `add`; y is not touched beyond.
 template <class T>
-[[gnu::noinline]] void store_part(const Vector<T>& v, int n, T* y, bool add) {
-  for (int i = 0; i < n; ++i) y[i] = add ? y[i] + v[i] : v[i];
+inline void store_part(const Vector<T>& v, int n, T* y, bool add) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == sizeof(float)) {
+    const __mmask16 mask = static_cast<__mmask16>((1u << n) - 1);
+    _mm512_mask_storeu_ps(y, mask, add ? _mm512_maskz_loadu_ps(mask, y) + v : v);
+  } else {
+    const __mmask8 mask = static_cast<__mmask8>((1u << n) - 1);
+    _mm512_mask_storeu_pd(y, mask, add ? _mm512_maskz_loadu_pd(mask, y) + v : v);
+  }
+#else
+  T part[kLanes<T>];
+  store(v, part);
+  for (int i = 0; i < n; ++i) y[i] = add ? y[i] + part[i] : part[i];
+#endif
+}
+
+/// y = v, of which the last vector of a tile has `n` elements, or += with `add`.
+template <class T>
+inline void store_result(const Vector<T>& v, int n, T* y, bool add) {
+  if (n == kLanes<T>)
+    store(add ? load(y) + v : v, y);
+  else
+    store_part<T>(v, n, y, add);
 }
 
 /// c[r, :] = sum over the terms [first, end) of a[r, k] b[k, :] for R rows and W vectors, of which the last has `last`
@@ -108,39 +181,33 @@ template <class T>
 template <class T, int R, int W, class Place>
 [[gnu::noinline]] void multiply_terms(std::int64_t first, std::int64_t end, const Place& place, T* c, std::int64_t ldc,
                                       int last, bool add) {
+  constexpr int pointers = (R + kPointerRows - 1) / kPointerRows;
   Vector<T> sum[R][W];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < W; ++v) sum[r][v] = Vector<T>{};
-  std::int64_t vector[W];
-#pragma GCC unroll 8
-  for (int v = 0; v < W; ++v) vector[v] = place.vector(v);
+  typename Place::template Walk<pointers, W> walk(place, first);
   const std::int64_t a_row = place.a_row();
   for (std::int64_t k = first; k < end; ++k) {
-    const T* const x = place.a(k);
-    const T* const w = place.b(k);
+    walk.find(k);
     Vector<T> right[W];
 #pragma GCC unroll 8
-    for (int v = 0; v < W; ++v) right[v] = load(w + vector[v]);
+    for (int v = 0; v < W; ++v) right[v] = load(walk.b(v));
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const Vector<T> left = x[r * a_row] - Vector<T>{};
+      const Vector<T> left = walk.a[r / kPointerRows][r % kPointerRows * a_row] - Vector<T>{};
 #pragma GCC unroll 8
       for (int v = 0; v < W; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
     }
+    walk.next();
   }
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < W; ++v) {
-      T* y = c + r * ldc + v * kLanes<T>;
-      if (v < W - 1 || last == kLanes<T>) {
-        store(add ? load(y) + sum[r][v] : sum[r][v], y);
-      } else {
-        const Vector<T> part = sum[r][v];  // the sums stay in registers: their address is not taken
-        store_part<T>(part, last, y, add);
-      }
+      const Vector<T> result = sum[r][v];  // the sums stay in registers: their address is not taken
+      store_result<T>(result, v < W - 1 ? kLanes<T> : last, c + r * ldc + v * kLanes<T>, add);
     }
 }
 
@@ -153,14 +220,9 @@ void multiply_tile(std::int64_t depth, const Place& place, T* c, std::int64_t ld
   for (std::int64_t k = 0; k < depth; k += kChain<T>)
     multiply_terms<T, R, W>(k, std::min(depth, k + kChain<T>), place, total, row, kLanes<T>, k > 0);
   for (int r = 0; r < R; ++r)
-    for (int v = 0; v < W; ++v) {
-      const Vector<T> sum = load(total + r * row + v * kLanes<T>);
-      T* y = c + r * ldc + v * kLanes<T>;
-      if (v < W - 1 || last == kLanes<T>)
-        store(add ? load(y) + sum : sum, y);
-      else
-        store_part<T>(sum, last, y, add);
-    }
+    for (int v = 0; v < W; ++v)
+      store_result<T>(load(total + r * row + v * kLanes<T>), v < W - 1 ? kLanes<T> : last, c + r * ldc + v * kLanes<T>,
+                      add);
 }
 
 /// The columns from vector `j` on of a band of `rows` rows, a multiple of R: tiles of W vectors, then of W / 2, ... 1.
@@ -348,7 +410,7 @@ Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64
   Grid g{step(rows, kBlockRows, 12), step(columns, kBlockColumns, 16), 0, 0, 0};
   // Enough units for several threads, but none below a quarter of a million products: each packs its own operands.
   const double products = static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(depth);
-  const double wanted = std::min(16.0, products * static_cast<double>(batch) / 262144);
+  const double wanted = std::min(16.0, products * static_cast<double>(batch) / 1048576);
   const auto enough = [&] {
     return static_cast<double>(units(rows, g.row_step)) * static_cast<double>(units(columns, g.column_step)) *
                static_cast<double>(batch) >=

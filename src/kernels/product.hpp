@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace taper::kernels {
 
@@ -31,7 +32,7 @@ template <class T>
 inline constexpr std::int64_t kChain = sizeof(T) == sizeof(float) ? 64 : kBlockDepth<T>;
 
 /// float32 sums of more terms than this are joined in double.
-inline constexpr std::int64_t kLongSum = 1024;
+inline constexpr std::int64_t kLongSum = 4096;
 
 /// The left operand of a block: element (i, k) is at `data[i * row + k * column]`.
 template <class T>
@@ -107,36 +108,41 @@ constexpr std::int64_t packed_row(std::int64_t columns) {
 template <class T>
 inline constexpr std::int64_t kRightSize = kBlockDepth<T>* packed_row<T>(kBlockColumns);
 
+/// Calls `part(i, bytes)` for parts of 16 bytes up to a vector that cover n elements, `one(i)` for each of fewer; the
+/// last part of a size may overlap the one before. `bytes` is a constant.
+template <class T, int Bytes, class Part, class One>
+inline void for_parts(std::int64_t n, const Part& part, const One& one) {
+  constexpr std::int64_t step = Bytes / static_cast<std::int64_t>(sizeof(T));
+  if (n >= step) {
+    for (std::int64_t i = 0; i < n - step; i += step) part(i, std::integral_constant<std::size_t, Bytes>());
+    part(n - step, std::integral_constant<std::size_t, Bytes>());
+  } else if constexpr (Bytes > 16) {
+    for_parts<T, Bytes / 2>(n, part, one);
+  } else {
+    if (n > 0) one(0);
+    if (n > 1) one(1);
+    if (n > 2) one(2);
+  }
+}
+
 /// y[i] = x[i] for i < n; made for short runs.
 template <class T>
 inline void copy_run(const T* x, std::int64_t n, T* y) {
-  constexpr std::int64_t step = 16 / static_cast<std::int64_t>(sizeof(T));
-  if (n > 128) {
+  if (n > 256)
     std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(T));
-  } else if (n >= step) {
-    for (std::int64_t i = 0; i < n - step; i += step) std::memcpy(y + i, x + i, 16);
-    std::memcpy(y + n - step, x + n - step, 16);
-  } else {
-    if (n > 0) y[0] = x[0];
-    if (n > 1) y[1] = x[1];
-    if (n > 2) y[2] = x[2];
-  }
+  else
+    for_parts<T, kVectorBytes>(
+        n, [&](std::int64_t i, auto bytes) { std::memcpy(y + i, x + i, bytes); }, [&](std::int64_t i) { y[i] = x[i]; });
 }
 
 /// y[i] = 0 for i < n; made for short runs.
 template <class T>
 inline void zero_run(std::int64_t n, T* y) {
-  constexpr std::int64_t step = 16 / static_cast<std::int64_t>(sizeof(T));
-  if (n > 128) {
+  if (n > 256)
     std::memset(y, 0, static_cast<std::size_t>(n) * sizeof(T));
-  } else if (n >= step) {
-    for (std::int64_t i = 0; i < n - step; i += step) std::memset(y + i, 0, 16);
-    std::memset(y + n - step, 0, 16);
-  } else {
-    if (n > 0) y[0] = 0;
-    if (n > 1) y[1] = 0;
-    if (n > 2) y[2] = 0;
-  }
+  else
+    for_parts<T, kVectorBytes>(
+        n, [&](std::int64_t i, auto bytes) { std::memset(y + i, 0, bytes); }, [&](std::int64_t i) { y[i] = 0; });
 }
 
 /// packed[k, j] = x[j, k] for j < columns, k < depth; x has rows of `ldx`, packed rows of `row` elements.
