@@ -52,6 +52,10 @@ void Graph::append(Node node) {
   Wired wired{std::move(node.module), {}, values_.size(), values_.size()};
   for (const std::string& input : node.inputs) wired.inputs.push_back(value_of("layer " + name, input));
   if (wired.inputs.empty()) wired.inputs.push_back(nodes_.empty() ? 0 : nodes_.back().first_value);
+  const auto* block = dynamic_cast<const Graph*>(&*wired.module);
+  if (block && block->input_count_ != wired.inputs.size())
+    fail(ErrorKind::config, "Graph: layer ", name, " takes another number of inputs: expected ", block->input_count_,
+         ", got ", wired.inputs.size());
   const std::vector<std::string> further = wired.module->further_outputs();
   register_module(name, *wired.module);
   for (const std::size_t value : wired.inputs)

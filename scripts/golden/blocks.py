@@ -96,6 +96,26 @@ def blocks():
     ])
 
 
+def joining():
+    """Blocks that read several values under names of their own."""
+    gate = {"type": "Graph", "name": "gate", "inputs": {"x": "a", "by": "b"}, "layers": [
+        {"type": "Linear", "name": "fc", "inputs": ["by"], "in_features": 3, "out_features": 3}, {"type": "Sigmoid"},
+        {"type": "Multiply", "name": "gated", "inputs": ["x", "1"]}, {"type": "Add", "inputs": ["gated", "x", "by"]}]}
+    yield network("a block that reads two values", {"a": [2, 3], "b": [2, 3]}, [
+        gate, {"type": "Linear", "in_features": 3, "out_features": 2}])
+    yield network("a block of two inputs and two outputs in another", {"left": [2, 3, 5], "right": [2, 2, 5]}, [
+        {"type": "Graph", "name": "outer", "inputs": {"r": "right", "l": "left"}, "outputs": ["sum", "l"], "layers": [
+            {"type": "Graph", "name": "inner", "inputs": {"l": "l", "input": "r"}, "outputs": ["both", "input"], "layers": [
+                conv(1, 3, 2, name="c"), {"type": "Add", "name": "both", "inputs": ["c", "input"]}]},
+            {"type": "Multiply", "name": "sum", "inputs": ["inner", "inner.input", "r"]}]},
+        {"type": "Concat", "dim": 1, "inputs": ["outer", "outer.l", "right"]},
+    ])
+    yield network("a block of words and the numbers beside them", {"words": torch.tensor([[1, 2], [0, 2]]), "x": [2, 3]}, [
+        {"type": "Graph", "name": "read", "inputs": {"numbers": "x", "words": "words"}, "layers": [
+            {"type": "Embedding", "name": "table", "inputs": ["words"], "num_embeddings": 3, "embedding_dim": 2},
+            {"type": "Flatten"}, {"type": "Concat", "inputs": ["1", "numbers"], "dim": 1}]}])
+
+
 def ends():
     yield network("two inputs in a Bilinear layer", {"left": [3, 5], "right": [3, 2]}, [
         {"type": "Linear", "name": "a", "inputs": ["left"], "in_features": 5, "out_features": 3}, {"type": "Tanh", "name": "t"},
@@ -141,6 +161,7 @@ def ends():
 
 def wired():
     yield from blocks()
+    yield from joining()
     yield from ends()
 
 

@@ -89,7 +89,8 @@ class Model(nn.Module):
         for index, config in enumerate(layers):
             name = config.get("name", str(index))
             self.add_module(name, build(config))
-            self.plan.append((name, config.get("inputs"), FURTHER.get(config["type"], [])))
+            read = config.get("inputs")
+            self.plan.append((name, list(read.values()) if isinstance(read, dict) else read, FURTHER.get(config["type"], [])))
 
     def forward(self, *xs):
         results = dict(zip(self.inputs, xs))
@@ -108,7 +109,8 @@ class Model(nn.Module):
 
 def build(config):
     if config["type"] in ("Sequential", "Graph"):
-        return Model(config["layers"], outputs=config.get("outputs"))
+        read = config.get("inputs")
+        return Model(config["layers"], list(read) if isinstance(read, dict) else ["input"], config.get("outputs"))
     if config["type"] in ("Add", "Multiply", "Concat"):
         return Joined(config)
     options = {

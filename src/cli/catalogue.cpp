@@ -99,7 +99,9 @@ CatalogueEntry sequential() {
 CatalogueEntry graph() {
   return {.group = "Layers",
           .name = "Graph",
-          .summary = "A block whose layers read any earlier ones of it, \"input\" being the block's own.",
+          .summary =
+              "A block whose layers read any earlier ones of it, \"input\" being the block's own, or several "
+              "values under names.",
           .example = R"({"type": "Graph", "layers": [{"type": "Tanh"}, {"type": "Add", "inputs": ["0", "input"]}]})",
           .options = {{.key = "layers",
                        .type = "list of layers",
@@ -107,6 +109,13 @@ CatalogueEntry graph() {
                        .rule = "",
                        .help = "in order; what the last one gives is the block's result",
                        .required = true},
+                      {.key = "inputs",
+                       .type = "list or object of strings",
+                       .default_value = "null",
+                       .rule = "one, or names for several",
+                       .help = "what the block reads; of several an object {\"left\": \"conv1\"}, whose keys are their "
+                               "names inside",
+                       .required = false},
                       {.key = "outputs",
                        .type = "list of strings",
                        .default_value = "null",

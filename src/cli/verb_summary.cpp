@@ -73,7 +73,7 @@ class Summary {
         fields.push_back(value.field);
       }
       if (!layer.type) {
-        add_container(layer, prefix, {shapes[0], fields[0]}, values);
+        add_container(layer, prefix, values);
         continue;
       }
       const Value& value = values.insert_or_assign(layer.name, add_layer(layer, prefix, fields, shapes)).first->second;
@@ -84,11 +84,13 @@ class Summary {
   }
 
   /// A nested Sequential or Graph: its layers, and what it gives.
-  void add_container(const config::LayerSpec& layer, const std::string& prefix, const Value& input,
-                     std::map<std::string, Value>& values) {
+  void add_container(const config::LayerSpec& layer, const std::string& prefix, std::map<std::string, Value>& values) {
     table_.add({prefix + layer.name, layer.type_name(), without_batch(layer.output), "", "", "", ""});
-    const auto inside = add_layers(layer.layers, prefix + layer.name + ".", {{"input", input}});
-    const std::string last = layer.layers.empty() ? "input" : layer.layers.back().name;
+    const std::vector<std::string> names = layer.inner_names();
+    std::map<std::string, Value> inputs;
+    for (std::size_t i = 0; i < names.size(); ++i) inputs.insert_or_assign(names[i], values.at(layer.inputs[i]));
+    const auto inside = add_layers(layer.layers, prefix + layer.name + ".", std::move(inputs));
+    const std::string last = layer.layers.empty() ? names[0] : layer.layers.back().name;
     values.insert_or_assign(layer.name, inside.at(layer.outputs.empty() ? last : layer.outputs[0]));
     for (const config::NamedOutline& output : layer.further)
       values.insert_or_assign(layer.name + "." + output.name, inside.at(output.name));

@@ -31,6 +31,11 @@ nn::Elements read_by(const nn::LayerType& type, std::size_t input) {
 
 }  // namespace
 
+std::string wrong_input_name(const std::string& name) {
+  if (!name.empty() && name.find('.') == std::string::npos) return "";
+  return cat("an input's name must not be empty or hold a dot: expected a word, got \"", name, '"');
+}
+
 Shape without_batch(const Shape& shape) { return shape.slice(1, shape.rank()); }
 
 LayersReader::LayersReader(Reader& reader, const std::vector<Readable>& inputs, bool named_inputs)
@@ -60,7 +65,7 @@ void LayersReader::read_layer(const Json& json, std::size_t index, LayerSpec& sp
     const auto type_name = type ? reader_.string(*type, spec.pointer + "/type") : std::nullopt;
     good = read_name(json, index, spec);
     reader_.set_layer(spec.name == cat(index) ? cat(type_name.value_or("layer"), " ", index) : spec.name);
-    good &= read_inputs(json, spec);
+    good &= read_inputs(json, type_name, spec);
     good &= type_name && read_body(json, *type_name, spec);
   }
   complete_ &= good;
@@ -101,7 +106,7 @@ bool LayersReader::read_name(const Json& json, std::size_t index, LayerSpec& spe
   return true;
 }
 
-bool LayersReader::read_inputs(const Json& json, LayerSpec& spec) {
+bool LayersReader::read_inputs(const Json& json, const std::optional<std::string>& type, LayerSpec& spec) {
   if (!json.contains("inputs")) {
     spec.inputs = {previous_};
     return true;
@@ -113,7 +118,8 @@ bool LayersReader::read_inputs(const Json& json, LayerSpec& spec) {
                          "in a Graph layers have inputs");
     return false;
   }
-  const auto names = reader_.strings(json["inputs"], pointer);
+  const bool named = json["inputs"].is_object();
+  const auto names = named ? read_named_inputs(json["inputs"], type, spec) : reader_.strings(json["inputs"], pointer);
   if (!names) return false;
   bool good = true;
   if (names->empty()) {
@@ -122,11 +128,37 @@ bool LayersReader::read_inputs(const Json& json, LayerSpec& spec) {
   }
   for (std::size_t i = 0; i < names->size(); ++i) {
     if (is_there((*names)[i])) continue;
-    reader_.error(cat(pointer, '/', i), missing((*names)[i]));
+    reader_.error(named ? child(pointer, spec.names[i]) : cat(pointer, '/', i), missing((*names)[i]));
     good = false;
   }
   spec.inputs = *names;
   return good;
+}
+
+/// {"left": "conv1", "right": "input"}: what a Graph reads, by the names that its layers read it by.
+std::optional<std::vector<std::string>> LayersReader::read_named_inputs(const Json& json,
+                                                                        const std::optional<std::string>& type,
+                                                                        LayerSpec& spec) {
+  const std::string pointer = spec.pointer + "/inputs";
+  if (type != kGraph) {
+    if (type) reader_.error(pointer, "only a Graph names what it reads: expected a list of names, got an object");
+    return std::nullopt;
+  }
+  std::vector<std::string> read;
+  bool good = true;
+  for (const auto& [name, value] : json.items()) {
+    const std::string pointer_of_one = child(pointer, name);
+    if (const std::string problem = wrong_input_name(name); !problem.empty()) {
+      reader_.error_at_key(pointer_of_one, problem);
+      good = false;
+    }
+    const auto wanted = reader_.string(value, pointer_of_one);
+    good &= wanted.has_value();
+    read.push_back(wanted.value_or(""));
+    spec.names.push_back(name);
+  }
+  if (!good) return std::nullopt;
+  return read;
 }
 
 /// A layer that is wrong itself may have any further results.
@@ -187,6 +219,13 @@ bool LayersReader::check_input_count(const LayerSpec& spec, std::size_t low, std
   const std::size_t n = spec.inputs.size();
   if (n >= low && n <= high) return true;
   if (n == 0) return false;  // has been reported
+  if (spec.is_graph) {
+    reader_.error(spec.pointer + "/inputs",
+                  cat("a Graph names the values that it reads when they are several: expected an object as "
+                      "{\"left\": \"",
+                      spec.inputs[0], "\"}, got a list of ", n));
+    return false;
+  }
   const std::string expected = low == high ? cat(low) : high > 1000 ? cat("at least ", low) : cat(low, " to ", high);
   reader_.error(spec.pointer + "/inputs",
                 cat(spec.type_name(), " takes another number of inputs: expected ", expected, ", got ", n));
@@ -243,12 +282,15 @@ bool LayersReader::read_container(const Json& json, const std::vector<Readable>&
   std::vector<std::string_view> keys{"type", "name", "inputs", "layers"};
   if (spec.is_graph) keys.push_back("outputs");
   reader_.refuse_unknown_keys(json, spec.pointer, keys);
-  bool good = check_input_count(spec, 1, 1);
+  bool good = check_input_count(spec, 1, spec.names.empty() ? 1 : spec.names.size());
   for (const auto& [key, value] : json.items()) good &= std::find(keys.begin(), keys.end(), key) != keys.end();
   const Json* layers = reader_.required(json, spec.pointer, "layers");
   const std::string pointer = spec.pointer + "/layers";
   if (!layers || !reader_.is_array(*layers, pointer, "layers")) return false;
-  LayersReader inner(reader_, {{"input", inputs.empty() ? std::nullopt : inputs[0].outline}}, spec.is_graph);
+  std::vector<Readable> inside;
+  for (const std::string& name : spec.inner_names())
+    inside.push_back({name, inside.size() < inputs.size() ? inputs[inside.size()].outline : std::nullopt});
+  LayersReader inner(reader_, inside, spec.is_graph);
   const std::string layer = reader_.layer();
   inner.read(*layers, pointer);
   reader_.set_layer(layer);

@@ -16,6 +16,9 @@ struct Readable {
   std::optional<nn::Outline> outline;
 };
 
+/// What is wrong with the name of an input, "" if nothing.
+std::string wrong_input_name(const std::string& name);
+
 /// "[12, 25]": a shape as the config writes it, without the batch.
 Shape without_batch(const Shape& shape);
 
@@ -40,7 +43,9 @@ class LayersReader {
   void read_layer(const Json& json, std::size_t index, LayerSpec& spec);
   void remember(const LayerSpec& spec, bool good);
   bool read_name(const Json& json, std::size_t index, LayerSpec& spec);
-  bool read_inputs(const Json& json, LayerSpec& spec);
+  bool read_inputs(const Json& json, const std::optional<std::string>& type, LayerSpec& spec);
+  std::optional<std::vector<std::string>> read_named_inputs(const Json& json, const std::optional<std::string>& type,
+                                                            LayerSpec& spec);
   bool read_body(const Json& json, const std::string& type, LayerSpec& spec);
   bool read_container(const Json& json, const std::vector<Readable>& inputs, LayerSpec& spec);
   bool is_there(const std::string& name) const;

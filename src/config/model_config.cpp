@@ -62,9 +62,8 @@ std::vector<Readable> read_inputs(Reader& reader, const Json& model, const std::
   std::vector<Readable> inputs;
   for (const auto& [name, json] : model["inputs"].items()) {
     const std::string pointer_of_one = child(here, name);
-    if (name.empty() || name.find('.') != std::string::npos)
-      reader.error_at_key(pointer_of_one,
-                          cat("an input's name must not be empty or hold a dot: expected a word, got \"", name, '"'));
+    if (const std::string problem = wrong_input_name(name); !problem.empty())
+      reader.error_at_key(pointer_of_one, problem);
     inputs.push_back({name, read_input(reader, json, pointer_of_one)});
   }
   if (!inputs.empty()) return inputs;
@@ -81,7 +80,7 @@ Shared<nn::Module> build_layers(const std::vector<LayerSpec>& layers, const std:
 
 Shared<nn::Module> build_layer(const LayerSpec& spec) {
   if (spec.type) return spec.type->make(spec.options.get());
-  if (spec.is_graph) return build_layers(spec.layers, {kInput}, spec.outputs);
+  if (spec.is_graph) return build_layers(spec.layers, spec.inner_names(), spec.outputs);
   auto sequential = Shared<nn::Sequential>::make();
   for (const LayerSpec& layer : spec.layers) sequential->append(layer.name, build_layer(layer));
   return sequential;
@@ -107,12 +106,15 @@ Json layers_to_json(const std::vector<LayerSpec>& layers, std::string previous) 
     const LayerSpec& spec = layers[i];
     Json object = {{"type", spec.type_name()}};
     if (spec.name != cat(i)) object["name"] = spec.name;
-    if (spec.inputs != std::vector<std::string>{previous}) object["inputs"] = spec.inputs;
+    if (!spec.names.empty())
+      for (std::size_t k = 0; k < spec.names.size(); ++k) object["inputs"][spec.names[k]] = spec.inputs[k];
+    else if (spec.inputs != std::vector<std::string>{previous})
+      object["inputs"] = spec.inputs;
     if (spec.type) {
       OptionsWriter writer(object);
       spec.type->visit(spec.options.get(), writer);
     } else {
-      object["layers"] = layers_to_json(spec.layers, kInput);
+      object["layers"] = layers_to_json(spec.layers, spec.inner_names().front());
       if (!spec.outputs.empty()) object["outputs"] = spec.outputs;
     }
     array.push_back(std::move(object));

@@ -19,6 +19,7 @@ struct LayerSpec {
   bool is_graph = false;                ///< of the two, the Graph
   std::string name;                     ///< state-dict prefix: the given name or the index
   std::vector<std::string> inputs;      ///< what it reads: "input" is the model's own, "layer" or "layer.further"
+  std::vector<std::string> names;       ///< of a nested Graph: what its layers call `inputs`; empty: "input" alone
   Shared<void> options;                 ///< of the layer's options struct
   std::vector<LayerSpec> layers;        ///< of a nested Sequential or Graph
   std::vector<std::string> outputs;     ///< of a nested Graph; empty: its last layer's
@@ -27,6 +28,8 @@ struct LayerSpec {
   nn::Elements elements = nn::Elements::floating;
   std::vector<NamedOutline> further;  ///< what it gives beside `output`, named without the layer
 
+  /// By what names the layers inside read `inputs`.
+  std::vector<std::string> inner_names() const { return names.empty() ? std::vector<std::string>{"input"} : names; }
   std::string type_name() const { return type ? type->name : is_graph ? "Graph" : "Sequential"; }
 };
 

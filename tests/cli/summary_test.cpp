@@ -120,6 +120,20 @@ block.sum   Add()                                  [3, 7]   -           -       
 )");
 }
 
+TEST_CASE("summary follows several values into a block") {
+  const TempFolder folder;
+  folder.write("m.json", R"({"input": {"shape": [3, 23]}, "layers": [
+  {"type": "AvgPool1d", "name": "pool", "kernel_size": 3, "stride": 1, "padding": 1},
+  {"type": "Graph", "name": "block", "inputs": {"wide": "pool", "narrow": "input"}, "outputs": ["wider", "narrow"],
+   "layers": [{"type": "AvgPool1d", "name": "wider", "kernel_size": 2}]},
+  {"type": "AvgPool1d", "inputs": ["block.narrow"], "kernel_size": 4}]})");
+  const Outcome outcome = run_taper(folder.path(), {"summary", "m.json"});
+  CHECK(outcome.err == "");
+  CHECK(line_of(outcome, "block") == "block Graph [3, 11]");
+  CHECK(line_of(outcome, "block.wider") == "block.wider AvgPool1d(kernel_size=2) [3, 11] - - 4 22 of 23, tail 1");
+  CHECK(line_of(outcome, "2") == "2 AvgPool1d(kernel_size=4) [3, 5] - - 4 20 of 23, tail 3");
+}
+
 TEST_CASE("summary counts the parameters of norms, and knows which of them see all places") {
   const TempFolder folder;
   const auto field_of = [&](const std::string& norm) {

@@ -7,6 +7,7 @@
 #include "taper/config.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/conv.hpp"
+#include "taper/nn/embedding.hpp"
 #include "taper/nn/graph.hpp"
 #include "taper/nn/join.hpp"
 #include "taper/ops.hpp"
@@ -208,12 +209,84 @@ TEST_CASE("a further result that a layer does not have is refused with those it 
                                  "with these options: expected \"tanh\", got \"tanh.indices\""});
 }
 
-TEST_CASE("blocks read one value, and only a graph's layers choose theirs") {
-  for (const char* type : {"Sequential", "Graph"})
-    CHECK(sentences_of(std::string(R"({"input": {"shape": [3]}, "layers": [{"type": "ReLU"},
- {"type": ")") + type + R"(", "inputs": ["0", "input"], "layers": [{"type": "ReLU"}]}]})") ==
-          sentence(std::string("/layers/1/inputs (layer ") + type + " 1, line 2): " + type +
-                   " takes another number of inputs: expected 1, got 2"));
+TEST_CASE("a nested graph reads several values under names of its own") {
+  const char* const text =
+      R"({"inputs": {"x": {"shape": [3, 11]}, "words": {"shape": [5], "dtype": "int64"}}, "layers": [
+    {"type": "Conv1d", "name": "stem", "inputs": ["x"], "out_channels": 2, "kernel_size": 3},
+    {"type": "Graph", "name": "block", "inputs": {"w": "words", "x": "stem", "skip": "x"}, "outputs": ["all", "w"],
+     "layers": [
+      {"type": "Embedding", "num_embeddings": 7, "embedding_dim": 13},
+      {"type": "Graph", "name": "inner", "inputs": {"input": "x"}, "layers": [
+        {"type": "Tanh"}, {"type": "Add", "inputs": ["0", "input"]}]},
+      {"type": "Flatten", "name": "a", "inputs": ["inner"]}, {"type": "Flatten", "name": "b", "inputs": ["0"]},
+      {"type": "Flatten", "name": "c", "inputs": ["skip"]},
+      {"type": "Concat", "name": "all", "inputs": ["a", "b", "c"]}]}],
+    "outputs": ["block", "block.w"]})";
+  const ModelSpec model = model_of(text);
+  CHECK(model.layers[1].output == Shape{1, 18 + 65 + 33});
+  REQUIRE(model.outputs.size() == 2);
+  CHECK(model.outputs[1].outline.elements == nn::Elements::int64);
+  const Json resolved = json_of(model);
+  CHECK(resolved["layers"][1]["inputs"].dump() == R"({"w":"words","x":"stem","skip":"x"})");
+  CHECK_FALSE(resolved["layers"][1]["layers"][0].contains("inputs"));
+  CHECK(json_of(model_of(resolved.dump())).dump() == resolved.dump());
+  manual_seed(7);
+  const auto built = build_model(model);
+  CHECK(parameter_names(*built) == std::vector<std::string>{"stem.weight", "stem.bias", "block.0.weight"});
+  const Tensor x = randn({2, 3, 11}), words = tensor({{0, 1, 2, 3, 4}, {6, 5, 4, 3, 2}}, DType::int64);
+  const auto outputs = built->forward_outputs(std::vector<Tensor>{x, words});
+  const auto parameters = built->parameters();
+  const Tensor s = nn::functional::conv1d(x, parameters[0], parameters[1]),
+               e = nn::functional::embedding(words, parameters[2]);
+  const Tensor expected = cat({add(tanh(s), s).flatten(1), e.flatten(1), x.flatten(1)}, 1);
+  CHECK(outputs[0].to_vector<float>() == expected.to_vector<float>());
+  CHECK(outputs[1].to_vector<std::int64_t>() == words.to_vector<std::int64_t>());
+}
+
+TEST_CASE("what a block cannot read is refused, each with a sentence of its own") {
+  const auto block = [](const std::string& type, const std::string& inputs, const std::string& inside = "") {
+    return sentences_of(R"({"input": {"shape": [3]}, "layers": [{"type": "ReLU", "name": "relu"},
+ {"type": ")" + type + R"(", "inputs": )" +
+                        inputs + R"(, "layers": [{"type": "Tanh")" + inside + "}]}]}");
+  };
+  CHECK(block("Graph", R"({"a": "relu", "b": "input"})", R"(, "inputs": ["b"])").empty());
+  CHECK(block("Graph", R"(["relu", "input"])") ==
+        sentence("/layers/1/inputs (layer Graph 1, line 2): a Graph names the values that it reads when they are "
+                 "several: expected an object as {\"left\": \"relu\"}, got a list of 2"));
+  CHECK(block("Sequential", R"(["relu", "input"])") ==
+        sentence("/layers/1/inputs (layer Sequential 1, line 2): Sequential takes another number of inputs: expected "
+                 "1, got 2"));
+  CHECK(block("Sequential", R"({"a": "relu"})") ==
+        sentence("/layers/1/inputs (layer Sequential 1, line 2): only a Graph names what it reads: expected a list of "
+                 "names, got an object"));
+  CHECK(block("Graph", "{}") ==
+        sentence("/layers/1/inputs (layer Graph 1, line 2): expected at least 1 name, got none"));
+  CHECK(block("Graph", R"({"a": "relu", "b": "rleu"})") ==
+        sentence("/layers/1/inputs/b (layer Graph 1, line 2): no earlier layer has this name: expected one of the "
+                 "layers above or \"input\", got \"rleu\"; did you mean relu?"));
+  CHECK(block("Graph", R"({"a": "relu", "b": 3})") ==
+        sentence("/layers/1/inputs/b (layer Graph 1, line 2): expected a string, got 3; write \"3\""));
+  CHECK(block("Graph", R"({"a.b": "relu", "": "input"})") ==
+        std::vector<std::string>{"/layers/1/inputs/a.b (layer Graph 1, line 2): an input's name must not be empty or "
+                                 "hold a dot: expected a word, got \"a.b\"",
+                                 "/layers/1/inputs/ (layer Graph 1, line 2): an input's name must not be empty or "
+                                 "hold a dot: expected a word, got \"\""});
+  CHECK(block("Graph", R"({"a": "relu", "b": "input"})", R"(, "inputs": ["input"])") ==
+        sentence("/layers/1/layers/0/inputs/0 (layer Tanh 0, line 2): no earlier layer has this name: expected one of "
+                 "the layers above or \"a\", \"b\", got \"input\""));
+  CHECK(block("Graph", R"({"a": "relu", "b": "input"})", R"(, "name": "b")") ==
+        sentence("/layers/1/layers/0/name (line 2): the name is the model's own input's: expected another, got \"b\""));
+  CHECK(block("Graph", R"({"a": "relu", "a": "input"})").size() == 1);
+  CHECK(sentences_of(R"({"input": {"shape": [3]}, "layers": [{"type": "Add", "inputs": {"a": "input"}}]})") ==
+        sentence("/layers/0/inputs (layer Add 0, line 1): only a Graph names what it reads: expected a list of names, "
+                 "got an object"));
+  CHECK(sentences_of(R"({"inputs": {"x": {"shape": [3]}, "i": {"shape": [3], "dtype": "int64"}}, "layers": [
+  {"type": "Graph", "inputs": {"a": "x", "b": "i"}, "layers": [{"type": "Add", "inputs": ["a", "b"]}]}]})") ==
+        sentence("/layers/0/layers/0/inputs/1 (layer Add 0, line 2): Add takes another element type: expected a "
+                 "floating one, got int64 from \"b\""));
+}
+
+TEST_CASE("only a graph's layers choose what they read") {
   CHECK(
       sentences_of(R"({"input": {"shape": [3]}, "layers": [
  {"type": "Sequential", "layers": [{"type": "ReLU", "inputs": ["input"]}]}]})") ==

@@ -175,6 +175,29 @@ TEST_CASE("a graph gives the outputs it is told to, the main one first") {
   CHECK(main.forward_outputs(std::vector<Tensor>{tensor(5.0)}).size() == 1);
 }
 
+TEST_CASE("a graph in a graph reads as many values as it has inputs, and differentiates into each") {
+  const auto inner =
+      Shared<Graph>::make(std::vector<Graph::Node>{{"", scale(3), {"b"}}, {"", make<nn::Multiply>(), {"0", "a"}}},
+                          std::vector<std::string>{"a", "b"});
+  Graph outer(
+      {{"double", scale(2)}, {"block", inner, {"double", "input"}}, {"sum", make<nn::Add>(), {"block", "input"}}});
+  const Tensor x = tensor(5.0).requires_grad_();
+  const Tensor y = outer(x);
+  CHECK(y.item() == 155);  // 3 x 2x + x
+  y.backward();
+  CHECK(x.grad().item() == 61);
+  CHECK_THROWS_WITH(outer.append({"again", inner, {"double"}}),
+                    "Graph: layer again takes another number of inputs: expected 2, got 1");
+  CHECK_THROWS_WITH(outer.append({"again", inner}),
+                    "Graph: layer again takes another number of inputs: expected 2, got 1");
+  CHECK_THROWS_WITH(outer.append({"again", inner, {"double", "sum", "input"}}),
+                    "Graph: layer again takes another number of inputs: expected 2, got 3");
+  CHECK_THROWS_WITH(outer.append({"again", Shared<Graph>::make(), {"double", "sum"}}),
+                    "Graph: layer again takes another number of inputs: expected 1, got 2");
+  CHECK(outer.size() == 3);
+  CHECK(run(outer, 5) == 155);
+}
+
 TEST_CASE("a graph names its parameters by its layers") {
   Graph graph({{"fc", make<nn::Linear>({.in_features = 5, .out_features = 3})},
                {"", make<nn::Linear>({.in_features = 3, .out_features = 2, .bias = false})}});

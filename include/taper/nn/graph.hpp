@@ -12,7 +12,8 @@ class Graph : public Module {
     std::string name;  ///< prefix in the state dict; empty: the position, as in `Sequential`
     Shared<Module> module;
     /// Names of the graph's inputs, of earlier layers, or of their further outputs: "input", "pool1",
-    /// "pool1.indices". Empty: the layer before; the first reads the graph's first input.
+    /// "pool1.indices". Empty: the layer before; the first reads the graph's first input. A layer that is a graph of
+    /// several inputs reads as many, in their order.
     std::vector<std::string> inputs = {};
   };
 
@@ -20,8 +21,8 @@ class Graph : public Module {
   /// `inputs` names what the graph itself reads, in the order in which `forward_all` takes it.
   explicit Graph(std::vector<Node> nodes, const std::vector<std::string>& inputs = {"input"});
 
-  /// Errors: `ErrorKind::config` for a name that is taken, an input's or has a dot, and for inputs that are not there;
-  /// the graph is then as before.
+  /// Errors: `ErrorKind::config` for a name that is taken, an input's or has a dot, for inputs that are not there, and
+  /// for another number of them than a graph takes; the graph is then as before.
   void append(Node node);
   /// What the graph gives, the main result first. Errors: `ErrorKind::config` for names that are not there, or none.
   void set_outputs(const std::vector<std::string>& names);
