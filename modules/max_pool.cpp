@@ -102,7 +102,7 @@ auto geometry_of(const O& options, const Shape& input) {
   if constexpr (Sliding<O>)
     return sliding_geometry<MaxPoolParams>(where, windows_of(options), WindowKind::pool, input);
   else
-    return adaptive_geometry<AdaptiveMaxPoolParams>(where, options, input);
+    return adaptive_geometry<AdaptiveMaxPoolParams>(where, options, input, 1);
 }
 
 /// The checked geometry of a call.

@@ -108,7 +108,7 @@ Geometry<AvgPoolParams> geometry_of(const O& options, const Shape& input) {
 }
 template <class O>
 Geometry<AdaptiveAvgPoolParams> geometry_of(const O& options, const Shape& input) {
-  return adaptive_geometry<AdaptiveAvgPoolParams>(op_of<O>().name, options, input);
+  return adaptive_geometry<AdaptiveAvgPoolParams>(op_of<O>().name, options, input, 0);
 }
 
 template <class O>

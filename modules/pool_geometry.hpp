@@ -67,11 +67,13 @@ std::array<std::int64_t, O::kDims> extents_of(const O& options, std::span<const 
   return out;
 }
 
-/// The geometry of an adaptive pool. Errors: as `check_spatial_input`, `check_adaptive`, `check_adaptive_input`.
+/// The geometry of an adaptive pool of at least so many channels. Errors: as `check_spatial_input`, `check_adaptive`,
+/// `check_adaptive_input`.
 template <class Params, class O>
-Geometry<Params> adaptive_geometry(const char* where, const O& options, const Shape& input) {
+Geometry<Params> adaptive_geometry(const char* where, const O& options, const Shape& input,
+                                   std::int64_t least_channels) {
   constexpr int N = O::kDims;
-  check_spatial_input(where, input, N);
+  check_spatial_input(where, input, N, least_channels);
   const std::span<const std::int64_t> in(input.end() - N, std::size_t(N));
   const auto out = extents_of(options, in);
   check_adaptive(where, out);

@@ -2,12 +2,12 @@
 
 namespace taper::nn {
 
-void check_spatial_input(const char* where, const Shape& shape, int spatial_dims) {
+void check_spatial_input(const char* where, const Shape& shape, int spatial_dims, std::int64_t least_channels) {
   const int unbatched = spatial_dims + 1;
   if (shape.rank() != unbatched && shape.rank() != unbatched + 1)
     fail(ErrorKind::shape, where, ": wrong number of dimensions: expected ", unbatched, "-D unbatched or ",
          unbatched + 1, "-D batched input, got ", shape.rank(), "-D ", shape);
-  if (shape[shape.rank() - unbatched] == 0)
+  if (shape[shape.rank() - unbatched] < least_channels)
     fail(ErrorKind::shape, where, ": no channels: expected >= 1, got 0 in ", shape);
 }
 

@@ -8,9 +8,9 @@
 
 namespace taper::nn {
 
-/// Refuses inputs that are not [N, C, spatial...] or [C, spatial...] with at least one channel.
+/// Refuses inputs that are not [N, C, spatial...] or [C, spatial...], or have fewer channels.
 /// `where: wrong number of dimensions: expected 2-D unbatched or 3-D batched input, got ..`.
-void check_spatial_input(const char* where, const Shape& shape, int spatial_dims);
+void check_spatial_input(const char* where, const Shape& shape, int spatial_dims, std::int64_t least_channels = 1);
 /// Refuses int64. Errors: `ErrorKind::type`.
 void check_floating(const char* where, DType dtype);
 

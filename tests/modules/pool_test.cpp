@@ -196,6 +196,18 @@ TEST_CASE("a constant stays a constant where padding does not count") {
       CHECK(value == 0.1F);
 }
 
+TEST_CASE("an adaptive average of no channels is empty, as of no samples") {
+  for (const PoolKind& pool : kAdaptive)
+    for (const std::int64_t n : {0, 3}) {
+      const Tensor x = ones(with_extents({n, 0}, pool.dims)).requires_grad_();
+      const Tensor y = pool(x, {{"output_size", 3}});
+      CHECK(y.shape() == (pool.dims == 1 ? Shape{n, 0, 3} : pool.dims == 2 ? Shape{n, 0, 3, 3} : Shape{n, 0, 3, 3, 3}));
+      CHECK(pool.module(x, {{"output_size", 3}}).shape() == y.shape());
+      y.backward(ones(y.shape()));
+      CHECK(x.grad().shape() == x.shape());
+    }
+}
+
 TEST_CASE("adaptive pools to the input's size copy every bit") {
   const Tensor x = from_data(std::vector<float>{-0.0F, 0.0F, 1e-45F, -3.4e38F, INFINITY, 1.5F}, {1, 6});
   for (const PoolKind& pool : kAdaptive) {

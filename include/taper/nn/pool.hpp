@@ -91,7 +91,7 @@ Tensor avg_pool2d(const Tensor& input, const AvgPool2dOptions& options);
 Tensor avg_pool3d(const Tensor& input, const AvgPool3dOptions& options);
 
 /// Averages the windows [floor(i L / O), ceil((i + 1) L / O)), i < O, of any input length: [N, C, L] -> [N, C, O], or
-/// [C, L] -> [C, O]. O may be larger than L; O = 0 gives an empty result. Source: PyTorch, AdaptiveAvgPool1d.
+/// [C, L] -> [C, O]. O may be larger than L; O = 0 and C = 0 give an empty result. Source: PyTorch, AdaptiveAvgPool1d.
 Tensor adaptive_avg_pool1d(const Tensor& input, const AdaptiveAvgPool1dOptions& options);
 
 /// The same over height and width: [N, C, H, W] -> [N, C, O0, O1]; an open extent keeps the input's.
@@ -99,6 +99,7 @@ Tensor adaptive_avg_pool1d(const Tensor& input, const AdaptiveAvgPool1dOptions& 
 Tensor adaptive_avg_pool2d(const Tensor& input, const AdaptiveAvgPool2dOptions& options);
 
 /// The same over depth, height and width: [N, C, D, H, W] -> [N, C, O0, O1, O2]. Source: PyTorch, AdaptiveAvgPool3d.
+/// Differs: no channels give an empty result, as in 1-d and 2-d.
 Tensor adaptive_avg_pool3d(const Tensor& input, const AdaptiveAvgPool3dOptions& options);
 
 }  // namespace functional
