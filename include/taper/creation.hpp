@@ -84,4 +84,8 @@ Tensor randperm(std::int64_t n);
 void set_num_threads(int n);
 int get_num_threads();
 
+/// The instruction set whose kernels run: "default", "avx2" or "avx512", the strongest this processor has or a weaker
+/// one that the environment variable TAPER_CPU_CAPABILITY names. Results differ between sets in their last bits.
+const char* get_cpu_capability();
+
 }  // namespace taper

@@ -11,6 +11,7 @@ namespace taper {
 /// The geometry of every windowed operation, in any number of spatial dimensions: output sizes, window bounds
 /// and what an average divides by. Forward, backward, shape inference, config checks and export all ask here.
 /// Everything is 64-bit integer arithmetic that does not overflow once `output_size` has passed.
+/// What kernels call in their loops is static: a copy that is compiled for one instruction set serves nobody else.
 
 /// How a window slides along one dimension.
 struct Window1d {
@@ -92,7 +93,7 @@ struct IndexRange {
 
 /// The window of output `i` over an input of `length`, 0 <= i < output length. A dilated window is the range
 /// it spans; `taps_between` says where its elements are.
-inline WindowBounds window_bounds(const Window1d& w, std::int64_t length, std::int64_t i) noexcept {
+static inline WindowBounds window_bounds(const Window1d& w, std::int64_t length, std::int64_t i) noexcept {
   const std::int64_t start = i * w.stride - w.padding_left;
   const std::int64_t span = w.dilation * (w.kernel - 1) + 1;
   const std::int64_t limit = length + w.padding_right;
@@ -101,7 +102,8 @@ inline WindowBounds window_bounds(const Window1d& w, std::int64_t length, std::i
 }
 
 /// The taps of a window that begins at `start` whose positions start + tap * dilation lie in [low, high).
-inline IndexRange taps_between(const Window1d& w, std::int64_t start, std::int64_t low, std::int64_t high) noexcept {
+static inline IndexRange taps_between(const Window1d& w, std::int64_t start, std::int64_t low,
+                                      std::int64_t high) noexcept {
   const auto below = [&](std::int64_t limit) {
     return limit <= start ? 0 : std::min(w.kernel, (limit - start - 1) / w.dilation + 1);
   };
@@ -110,8 +112,8 @@ inline IndexRange taps_between(const Window1d& w, std::int64_t start, std::int64
 
 /// How many positions the average of output `i` counts, for any dilation: all of the padded input, or those of the
 /// input. Only a dilated window may count none of the latter: it then steps over the whole input.
-inline std::int64_t counted_taps(const Window1d& w, std::int64_t length, std::int64_t i,
-                                 bool count_include_pad) noexcept {
+static inline std::int64_t counted_taps(const Window1d& w, std::int64_t length, std::int64_t i,
+                                        bool count_include_pad) noexcept {
   const std::int64_t start = i * w.stride - w.padding_left;
   const IndexRange taps =
       taps_between(w, start, count_include_pad ? start : 0, count_include_pad ? length + w.padding_right : length);
@@ -125,7 +127,7 @@ struct Taps {
 
 /// The positions that the window of output `i` holds; a start in front of the input moves into it by steps of the
 /// dilation. A step longer than the input is as long as the input.
-inline Taps window_taps(const Window1d& w, std::int64_t length, std::int64_t i) noexcept {
+static inline Taps window_taps(const Window1d& w, std::int64_t length, std::int64_t i) noexcept {
   const WindowBounds b = window_bounds(w, length, i);
   std::int64_t first = b.first;
   if (b.start < 0 && w.dilation > 1) {
@@ -136,7 +138,7 @@ inline Taps window_taps(const Window1d& w, std::int64_t length, std::int64_t i) 
 }
 
 /// The outputs whose window spans input position `i`, of an output of `outputs` windows.
-inline IndexRange windows_over(const Window1d& w, std::int64_t outputs, std::int64_t i) noexcept {
+static inline IndexRange windows_over(const Window1d& w, std::int64_t outputs, std::int64_t i) noexcept {
   const std::int64_t span = w.dilation * (w.kernel - 1) + 1;
   const std::int64_t at = i + w.padding_left;
   const std::int64_t last = std::min(at / w.stride + 1, outputs);
@@ -145,13 +147,13 @@ inline IndexRange windows_over(const Window1d& w, std::int64_t outputs, std::int
 
 /// floor(i * numerator / denominator) and its ceiling, exact although the product may pass 2^63; all >= 0, the
 /// quotient within 63 bits.
-inline std::int64_t floor_scaled(std::int64_t i, std::int64_t numerator, std::int64_t denominator) noexcept {
+static inline std::int64_t floor_scaled(std::int64_t i, std::int64_t numerator, std::int64_t denominator) noexcept {
   if (const auto product = checked::mul(i, numerator)) [[likely]]
     return *product / denominator;
   __extension__ using int128 = __int128;
   return static_cast<std::int64_t>(int128{i} * numerator / denominator);
 }
-inline std::int64_t ceil_scaled(std::int64_t i, std::int64_t numerator, std::int64_t denominator) noexcept {
+static inline std::int64_t ceil_scaled(std::int64_t i, std::int64_t numerator, std::int64_t denominator) noexcept {
   if (const auto product = checked::mul(i, numerator)) [[likely]]
     return *product / denominator + (*product % denominator != 0 ? 1 : 0);
   __extension__ using int128 = __int128;
@@ -160,14 +162,14 @@ inline std::int64_t ceil_scaled(std::int64_t i, std::int64_t numerator, std::int
 }
 
 /// The window of output `i` of an adaptive pool: [floor(i * L / O), ceil((i + 1) * L / O)).
-inline WindowBounds adaptive_bounds(std::int64_t length, std::int64_t outputs, std::int64_t i) noexcept {
+static inline WindowBounds adaptive_bounds(std::int64_t length, std::int64_t outputs, std::int64_t i) noexcept {
   const std::int64_t first = floor_scaled(i, length, outputs);
   const std::int64_t last = ceil_scaled(i + 1, length, outputs);
   return {first, last, first, last};
 }
 
 /// The outputs of an adaptive pool whose window holds input position `i`: the same formula, lengths exchanged.
-inline IndexRange adaptive_windows_over(std::int64_t length, std::int64_t outputs, std::int64_t i) noexcept {
+static inline IndexRange adaptive_windows_over(std::int64_t length, std::int64_t outputs, std::int64_t i) noexcept {
   return {floor_scaled(i, outputs, length), ceil_scaled(i + 1, outputs, length)};
 }
 

@@ -73,6 +73,7 @@ std::vector<std::pair<std::string, std::string>> facts() {
           {"system", system_name()},
           {"processor", cpu_name()},
           {"processor features", cpu_features()},
+          {"CPU capability", get_cpu_capability()},
           {"processors", cat(std::thread::hardware_concurrency())},
           {"threads", cat(get_num_threads())},
           {"OpenMP", TAPER_OPENMP},

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/checked.hpp"
+#include "base/cpu_capability.hpp"
 #include "base/fail.hpp"
 #include "core/dispatch.hpp"
 #include "core/node.hpp"
@@ -196,5 +197,7 @@ void set_num_threads(int n) {
   kernels::set_max_threads(n);
 }
 int get_num_threads() { return kernels::max_threads(); }
+
+const char* get_cpu_capability() { return detail::name_of(detail::cpu_capability()); }
 
 }  // namespace taper

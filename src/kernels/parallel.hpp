@@ -3,15 +3,16 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/threads.hpp"
+
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
 namespace taper::kernels {
 
-/// How many threads a kernel may use at most; `taper::set_num_threads` sets it.
-int max_threads() noexcept;
-void set_max_threads(int n) noexcept;
+using threads::max_threads;
+using threads::set_max_threads;
 
 /// Work below this many elementary operations stays on the calling thread.
 inline constexpr std::int64_t kSerialWork = 32768;

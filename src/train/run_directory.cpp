@@ -208,6 +208,7 @@ std::string env_json(const Surroundings& surroundings) {
   env["version"] = TAPER_VERSION;
   env["compiler"] = __VERSION__;
   env["processor"] = processor();
+  env["cpu_capability"] = get_cpu_capability();
   env["threads"] = get_num_threads();
   env["seed"] = surroundings.seed;
   env["command_line"] = surroundings.command_line;

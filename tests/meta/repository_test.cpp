@@ -145,18 +145,21 @@ TEST_CASE("public headers include the standard library and each other, and nothi
 }
 
 TEST_CASE("third-party libraries stay in their layer") {
-  static const std::vector<std::pair<std::string, std::string>> kOnlyIn = {{"Eigen/", "tests"},
-                                                                           {"omp.h", "src/kernels"},
-                                                                           {"nlohmann/", "src/config"},
-                                                                           {"zlib.h", "src/io"},
-                                                                           {"CLI/", "src/cli"}};
+  static const std::vector<std::pair<std::string, std::vector<std::string>>> kOnlyIn = {
+      {"Eigen/", {"tests"}},
+      {"omp.h", {"src/kernels", "src/base/threads.cpp"}},
+      {"nlohmann/", {"src/config"}},
+      {"zlib.h", {"src/io"}},
+      {"CLI/", {"src/cli"}}};
   std::vector<std::string> wrong;
   for (const char* folder : {"include", "src", "modules"})
     for (const fs::path& file : sources_below(folder)) {
       const std::string name = fs::relative(file, kRoot).string();
       for (const std::string& header : includes_of(read(file)))
-        for (const auto& [library, home] : kOnlyIn)
-          if (starts_with(header, library) && !starts_with(name, home)) wrong.push_back(name + " includes " + header);
+        for (const auto& [library, homes] : kOnlyIn)
+          if (starts_with(header, library) &&
+              std::none_of(homes.begin(), homes.end(), [&](const auto& home) { return starts_with(name, home); }))
+            wrong.push_back(name + " includes " + header);
     }
   CHECK(wrong == std::vector<std::string>{});
 }

@@ -1,8 +1,12 @@
-#include "kernels/parallel.hpp"
+#include "base/threads.hpp"
 
 #include <atomic>
 
-namespace taper::kernels {
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace taper::threads {
 
 namespace {
 
@@ -25,4 +29,4 @@ int max_threads() noexcept { return limit().load(std::memory_order_relaxed); }
 
 void set_max_threads(int n) noexcept { limit().store(n < 1 ? 1 : n, std::memory_order_relaxed); }
 
-}  // namespace taper::kernels
+}  // namespace taper::threads

@@ -1,0 +1,43 @@
+# One library with kernels for several instruction sets.
+#
+# Every file of kernels is compiled once for each set below, into a namespace of its own: `taper::kernels` becomes
+# `taper::kernels_avx2`, and so on. The functions themselves are written, declared and called as if there was one set.
+# What the rest of the library calls, `taper::kernels::...`, is a jump through a table that the processor chooses at the
+# program's start (src/base/cpu_capability.cpp). The jumps are written by cmake/kernel_dispatch.awk from the names in the
+# object files, so no list of kernels has to be kept.
+
+# The sets, weakest first, and what they are compiled with. Full-width vectors where a processor has them.
+set(taper_kernel_sets baseline avx2 avx512)
+set(taper_flags_baseline "")
+set(taper_flags_avx2 -march=x86-64-v3)
+set(taper_flags_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+
+# Adds the kernels in the list of files to `target`.
+function(taper_add_dispatched_kernels target files)
+  foreach(set ${taper_kernel_sets})
+    set(library ${target}_kernels_${set})
+    add_library(${library} OBJECT ${files})
+    target_compile_features(${library} PRIVATE cxx_std_20)
+    target_compile_definitions(${library} PRIVATE kernels=kernels_${set})
+    target_compile_options(${library} PRIVATE ${taper_flags_${set}} -fvisibility=hidden)
+    target_include_directories(${library} PRIVATE $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>)
+    target_link_libraries(${library} PRIVATE taper_build)
+    if(TAPER_WITH_OPENMP)
+      target_link_libraries(${library} PRIVATE OpenMP::OpenMP_CXX)
+    endif()
+    if(BUILD_SHARED_LIBS)
+      set_target_properties(${library} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    endif()
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${library}>)
+    list(APPEND objects $<TARGET_OBJECTS:${library}>)
+  endforeach()
+  set(jumps ${CMAKE_CURRENT_BINARY_DIR}/kernel_dispatch.cpp)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/kernel_dispatch.awk)
+  add_custom_command(OUTPUT ${jumps}
+    COMMAND sh -c "nm=$1; shift; \"$nm\" -gP --defined-only \"$@\" | awk -v strict=$<CONFIG:Release> -f \"$0\" > \"${jumps}\"" ${script} ${CMAKE_NM} ${objects}
+    DEPENDS ${objects} ${script}
+    COMMENT "Writing the jumps to the kernels"
+    COMMAND_EXPAND_LISTS VERBATIM)
+  target_sources(${target} PRIVATE ${jumps})
+  target_compile_definitions(${target} PRIVATE TAPER_KERNEL_DISPATCH)
+endfunction()

@@ -1,0 +1,84 @@
+#include "base/cpu_capability.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#ifdef TAPER_KERNEL_DISPATCH
+
+// Written by cmake/kernel_dispatch.awk.
+extern "C" {
+extern const void* const taper_kernels_baseline[];
+extern const void* const taper_kernels_avx2[];
+extern const void* const taper_kernels_avx512[];
+
+/// The table through which all calls of kernels go.
+[[gnu::visibility("hidden")]] constinit const void* const* taper_kernels = taper_kernels_baseline;
+}
+
+#endif
+
+namespace taper::detail {
+
+namespace {
+
+constexpr CpuCapability kAll[] = {CpuCapability::baseline, CpuCapability::avx2, CpuCapability::avx512};
+
+constinit CpuCapability chosen = CpuCapability::baseline;
+
+#ifdef TAPER_KERNEL_DISPATCH
+
+/// Before any constructor of a program's globals may run a kernel.
+[[gnu::constructor(101)]] void choose() {
+  __builtin_cpu_init();
+  CpuCapability wanted = offered_cpu_capability();
+  if (const char* name = std::getenv("TAPER_CPU_CAPABILITY"))
+    for (const CpuCapability capability : kAll)
+      if (std::strcmp(name, name_of(capability)) == 0) wanted = capability;
+  set_cpu_capability(wanted);
+}
+
+#endif
+
+}  // namespace
+
+const char* name_of(CpuCapability capability) noexcept {
+  switch (capability) {
+    case CpuCapability::avx512:
+      return "avx512";
+    case CpuCapability::avx2:
+      return "avx2";
+    default:
+      return "default";
+  }
+}
+
+CpuCapability cpu_capability() noexcept { return chosen; }
+
+#ifdef TAPER_KERNEL_DISPATCH
+
+CpuCapability offered_cpu_capability() noexcept {
+  // What x86-64-v3 and x86-64-v4 ask for, as far as compilers use it.
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+                  __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512vl");
+  return v4 ? CpuCapability::avx512 : v3 ? CpuCapability::avx2 : CpuCapability::baseline;
+}
+
+void set_cpu_capability(CpuCapability capability) noexcept {
+  constexpr const void* const* kTables[] = {taper_kernels_baseline, taper_kernels_avx2, taper_kernels_avx512};
+  chosen = std::min(capability, offered_cpu_capability());
+  taper_kernels = kTables[int(chosen)];
+}
+
+#else
+
+CpuCapability offered_cpu_capability() noexcept { return CpuCapability::baseline; }
+
+void set_cpu_capability(CpuCapability) noexcept {}
+
+#endif
+
+}  // namespace taper::detail
