@@ -34,7 +34,7 @@ function(taper_add_dispatched_kernels target files)
   set(jumps ${CMAKE_CURRENT_BINARY_DIR}/kernel_dispatch.cpp)
   set(script ${PROJECT_SOURCE_DIR}/cmake/kernel_dispatch.awk)
   add_custom_command(OUTPUT ${jumps}
-    COMMAND sh -c "nm=$1; shift; \"$nm\" -gP --defined-only \"$@\" | awk -v strict=$<CONFIG:Release> -f \"$0\" > \"${jumps}\"" ${script} ${CMAKE_NM} ${objects}
+    COMMAND sh -c "nm=$1 && shift && \"$nm\" -gP --defined-only \"$@\" | awk -v strict=$<CONFIG:Release> -f \"$0\" > \"${jumps}.new\" && mv \"${jumps}.new\" \"${jumps}\"" ${script} ${CMAKE_NM} ${objects}
     DEPENDS ${objects} ${script}
     COMMENT "Writing the jumps to the kernels"
     COMMAND_EXPAND_LISTS VERBATIM)

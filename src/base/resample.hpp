@@ -97,7 +97,7 @@ struct CubicResampling : Resampling {
 
 /// The outputs that may read input position `j`: [first, last).
 template <class Axis>
-IndexRange outputs_over(const Axis& axis, std::int64_t j) noexcept {
+static IndexRange outputs_over(const Axis& axis, std::int64_t j) noexcept {
   const auto begin = [&](const auto& reached) {
     std::int64_t low = 0, high = axis.out;
     while (low < high) {
