@@ -195,6 +195,8 @@ def recurrent():
     yield Mutant("the second bias dropped", file, "bias[j] = s.in.b_ih[j] + s.in.b_hh[j];", "bias[j] = s.in.b_ih[j];",
                  "every layer gives PyTorch's*")
     yield Mutant("the last cell state's gradient dropped", file, "if (dc_n != nullptr) {", "if (false) {")
+    yield Mutant("a projection's gradient from the next step dropped", file, "both[j] = own[j] + sent[j];", "both[j] = own[j] + 0 * sent[j];",
+                 "recurrent layers have the gradients*")
 
 
 def norms():
@@ -260,13 +262,17 @@ def transposed_and_resized():
                  "padding of one to three*")
     yield Mutant("circular repeats what was cropped", "src/kernels/pad.cpp", "first = std::max<std::int64_t>(-left, 0), last = std::min(in, out - left);",
                  "first = 0, last = in;", "padding of one to three*")
-    yield Mutant("linear places at the edges", places, "* (double(i) + 0.5) - 0.5, 0.0);", "* double(i), 0.0);",
+    yield Mutant("linear places at the edges", places, "* (double(i) + 0.5) - 0.5;", "* double(i);",
                  "resizing agrees*")
     yield Mutant("places of the sizes for a factor", "modules/upsample.cpp", "axis.step = 1 / o.scale_factor[d];",
                  "axis.step = 0;", "a factor is rounded down*")
     yield Mutant("align_corners dropped", "modules/upsample.cpp", "o.align_corners.value_or(false)", "false",
                  "*weighs the two around*")
-    yield Mutant("gradient of the second neighbour dropped", kernel, "next_ += s.weight * g;", "", "resizing agrees*")
+    yield Mutant("gradient of the second neighbour dropped", kernel, "sums_[1] += s.weight * g;", "", "resizing agrees*")
+    yield Mutant("Keys's cubic of another a", places, "constexpr double a = -0.75;", "constexpr double a = -0.5;",
+                 "resizing agrees*")
+    yield Mutant("cubic gradients beyond the edge", kernel, "sums_[s.at[k] - at_] += s.weight[k] * g;",
+                 "sums_[k] += s.weight[k] * g;", "resizing agrees*")
     yield Mutant("long rows start over with every tile", kernel, "if (first == first_) return;", "if (first_ >= 0) return;",
                  "rows longer than a tile*")
 
@@ -335,6 +341,12 @@ def wired():
                  "*a table's gradient*")
     yield Mutant("rows that nobody reads keep what was there", embedding, "  if (!add)\n    parallel_for(p.rows",
                  "  if (!add && p.count > 0)\n    parallel_for(p.rows", "*a table's gradient*")
+    yield Mutant("rows below the bound scaled up to it", embedding, "if (!(norm > bound.max_norm)) continue;", "",
+                 "rows read and longer*")
+    yield Mutant("a block's inputs all the first", reader, "inputs[inside.size()].outline", "inputs[0].outline",
+                 "*under names of its own")
+    yield Mutant("a block of too few inputs accepted", graph, "if (block && block->input_count_ != wired.inputs.size())",
+                 "if (false)", "*graph in a graph*")
     yield Mutant("slope of the wrong channel", "src/kernels/prelu.cpp", "body(b, plane % p.channels, first,",
                  "body(b, plane / p.channels % p.channels, first,", "*prelu*")
     yield Mutant("Bilinear bounded by the second input", "modules/bilinear.cpp", "1 / std::sqrt(double(n1))",

@@ -77,19 +77,23 @@ TEST_CASE("rows read and longer than the bound are scaled once, with the same bi
   for (const std::int64_t row : index) read[std::size_t(row)] = true;
   const auto table = test::numbers<double>(311 * 13, 11);
   const kernels::EmbeddingParams p{311, 13, 1009, -1, false};
-  for (const double type : {1.0, 2.0, 3.0}) {
+  for (const auto& [type, bound] : {std::pair{1.0, 13.0}, {2.0, 4.15}, {3.0, 2.95}}) {
+    int shortened = 0, kept = 0;
     auto w = table;
-    kernels::embedding_renorm<double>(p, {1.25, type}, index.data(), w.data());
+    kernels::embedding_renorm<double>(p, {bound, type}, index.data(), w.data());
     double worst = 0;
     for (std::size_t row = 0; row < 311; ++row) {
       double sum = 0;
       for (std::size_t j = 0; j < 13; ++j) sum += std::pow(std::abs(table[row * 13 + j]), type);
-      const double norm = std::pow(sum, 1 / type), scale = read[row] && norm > 1.25 ? 1.25 / (norm + 1e-7) : 1;
+      const double norm = std::pow(sum, 1 / type), scale = read[row] && norm > bound ? bound / (norm + 1e-7) : 1;
+      ++(norm > bound ? shortened : kept);
       for (std::size_t j = 0; j < 13; ++j)
         worst = std::max(worst, std::abs(w[row * 13 + j] - table[row * 13 + j] * scale));
     }
     INFO(type);
     CHECK(worst < 1e-14);
+    CHECK(shortened > 50);
+    CHECK(kept > 50);
   }
   const auto single = test::numbers<float>(311 * 13, 13);
   CHECK(test::same_on_any_threads([&] {
