@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -26,7 +27,7 @@ double seconds() {
   return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
-/// What one of ten of many short runs beats: undisturbed by other programs, and not a stroke of luck.
+/// What one of fifty short runs beats: undisturbed by other programs, and not a stroke of luck.
 template <class Body>
 double shortest(double total, const Body& body) {
   body();
@@ -36,9 +37,9 @@ double shortest(double total, const Body& body) {
     body();
     taken.push_back(seconds() - start);
   }
-  const auto tenth = taken.begin() + std::ptrdiff_t(taken.size() / 10);
-  std::nth_element(taken.begin(), tenth, taken.end());
-  return *tenth;
+  const auto best = taken.begin() + std::ptrdiff_t(taken.size() / 50);
+  std::nth_element(taken.begin(), best, taken.end());
+  return *best;
 }
 
 volatile double sink;
@@ -96,6 +97,29 @@ double peak() {
   if (__builtin_cpu_supports("avx512f")) best = std::max(best, flops(64, multiply_add_512<T>));
 #endif
   return best;
+}
+
+// --- divisions and square roots, which one unit does several cycles each
+// ----------------------------------------------
+
+constexpr std::size_t kElements = 512;
+constexpr int kTurns = 500;
+
+EACH_LEVEL void divide(float* y) {
+  for (int turn = 0; turn < kTurns; ++turn)
+    for (std::size_t i = 0; i < kElements; ++i) y[i] = 1.5f / y[i];
+}
+
+EACH_LEVEL void take_roots(float* y) {
+  for (int turn = 0; turn < kTurns; ++turn)
+    for (std::size_t i = 0; i < kElements; ++i) y[i] = std::sqrt(y[i]);
+}
+
+/// Elements a second.
+double rate(void (*function)(float*)) {
+  alignas(64) float y[kElements];
+  for (std::size_t i = 0; i < kElements; ++i) y[i] = 1 + float(i) / kElements;
+  return double(kElements) * kTurns / shortest(0.1, [&] { function(y); });
 }
 
 // --- memory
@@ -204,6 +228,7 @@ double fork_cost() {
 
 int main() {
   std::printf("{\n  \"peak_float32\": %.4g,\n  \"peak_float64\": %.4g,\n", peak<float>(), peak<double>());
+  std::printf("  \"divisions\": %.4g,\n  \"roots\": %.4g,\n", rate(divide), rate(take_roots));
   const struct {
     const char* name;
     long size;

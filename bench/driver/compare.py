@@ -78,11 +78,11 @@ def compare(row, peers, rounds, budget):
     return result
 
 
-def ratio_of_tasks(peers, tasks, rounds, budget):
-    """Time of each task relative to that of the first, each done by its own process."""
+def ratio_of_tasks(peers, tasks, rounds, budget, clock="wall"):
+    """Shortest time of each task relative to that of the first, each done by its own process."""
     for peer, task in zip(peers, tasks):
         peer.prepare(task)
-    shortest = [min(times.wall) for times in samples_in_turn(peers, rounds, budget)]
+    shortest = [min(times.of(clock)) for times in samples_in_turn(peers, rounds, budget)]
     return [seconds / shortest[0] for seconds in shortest]
 
 
@@ -92,11 +92,11 @@ def speed_up(one, two, row, rounds, budget):
     return 1 / ratio
 
 
-def growth_factors(peer, growth, rounds):
+def growth_factors(peer, growth, rounds, clock):
     """Time at each size over that at half the size."""
     seconds = []
     for n in growth.sizes:
         peer.prepare(growth.task.format(n=n))
         repetitions = peer.repetitions_for(SAMPLE / 2)
-        seconds.append(min(peer.sample(repetitions)[0] for _ in range(rounds)))
+        seconds.append(min(peer.sample(repetitions)[clock == "cpu"] for _ in range(rounds)))
     return [after / before for before, after in zip(seconds, seconds[1:])]

@@ -19,7 +19,8 @@ class Machine:
         level = self.level(phase.read + phase.write)
         copied = min(phase.read, phase.write)
         moving = 2 * copied / level["copy"] + (phase.read - copied) / level["read"] + (phase.write - copied) / level["write"]
-        return max(phase.flops / peak, moving)
+        slow = phase.divisions / self.constants["divisions"] + phase.roots / self.constants["roots"]
+        return max(phase.flops / peak, slow, moving)
 
     def bound(self, row):
         """Seconds that one core needs at least; None where no bound is stated."""

@@ -12,6 +12,7 @@ HEADING = f"{'row':62} {'asked':>6} {'ratio':>7} {'minima':>7} {'bound':>6}  met
 SPEED_UP = 1.8  # of two threads, where arithmetic is nearly all of the work
 NEVER_SLOWER = 0.95  # of two threads elsewhere; 1 but for the spread of the samples
 DENORMALS = 1.10
+YES = {True: "yes", False: "no", None: ""}
 
 
 def value(samples, by):
@@ -62,22 +63,19 @@ class Line:
                 arithmetic = large and machine.is_work_bound(self.row)
                 self.met = self.ratio >= 1 and self.share >= (0.85 if arithmetic else 0.70)
 
-    def mark(self):
-        return {True: "yes", False: "no", None: ""}[self.met]
-
     def text(self):
         others = ", ".join(f"{name} {number(ratio)}" for name, ratio in self.ratios.items())
         line = (f"{self.row.name:62} {self.asked:>6} {number(self.ratio):>7} {number(self.minima):>7} "
-                f"{percent(self.share):>6}  {self.mark():3}  {others}")
+                f"{percent(self.share):>6}  {YES[self.met]:3}  {others}")
         return "\n".join([line, *(f"    {remark}" for remark in self.remarks)])
 
     def markdown(self):
         others = ", ".join(f"{name} {number(ratio)}" for name, ratio in self.ratios.items())
         return (f"| {self.row.name} | {self.asked} | {number(self.ratio)} | {number(self.minima)} | {percent(self.share)} "
-                f"| {self.mark()} | {others} |")
+                f"| {YES[self.met]} | {others} |")
 
     def json(self):
-        return {"row": self.row.name, "task": self.row.task, "asked_ratio": self.row.ratio, "asked_share": self.row.share,
+        return {"row": self.row.name, "group": self.row.group, "task": self.row.task, "asked_ratio": self.row.ratio, "asked_share": self.row.share,
                 "ratio": self.ratio, "ratio_of_minima": self.minima, "share_of_bound": self.share, "met": self.met,
                 "ratios": self.ratios, "remarks": self.remarks, "tolerance": self.row.tolerance,
                 "differences": {name: times.difference for name, times in self.times.items() if name != "taper"},
@@ -113,11 +111,15 @@ class Results:
     def add_speed_up(self, row, factor):
         asked = SPEED_UP if self.machine.is_work_bound(row) else NEVER_SLOWER
         self.speed_ups.append({"row": row.name, "asked": asked, "speed_up": factor, "met": factor >= asked})
+        return f"{row.name:62} {number(asked):>6} {number(factor):>7}  {YES[factor >= asked]}"
 
     def add_growth(self, growth, factors):
         worst = max(range(len(factors)), key=factors.__getitem__)
+        met = factors[worst] <= growth.cliff
         self.growths.append({"curve": growth.name, "sizes": growth.sizes, "factors": factors, "worst": factors[worst],
-                             "at": growth.sizes[worst + 1], "allowed": growth.cliff, "met": factors[worst] <= growth.cliff})
+                             "at": growth.sizes[worst + 1], "allowed": growth.cliff, "met": met})
+        return (f"{growth.name:62} {number(growth.cliff):>6} {number(factors[worst]):>7}  {YES[met]}  "
+                + " ".join(f"{f:.2f}" for f in factors))
 
     # --- Markdown ------------------------------------------------------------------------------------------------------
 
@@ -125,6 +127,8 @@ class Results:
         constants = self.machine.constants
         out = ["## Machine", "", f"{processor()}; one core, measured by `bench/machine.cpp` in this run.", "",
                f"- float32: {constants['peak_float32'] / 1e9:.0f} GFLOP/s, float64: {constants['peak_float64'] / 1e9:.0f} GFLOP/s",
+               f"- float32 divisions: {constants['divisions'] / 1e9:.1f}, square roots: {constants['roots'] / 1e9:.1f} thousand million "
+               "a second",
                f"- an empty OpenMP region of two threads: {constants['fork'] * 1e6:.1f} us", "",
                "| GB/s | read | write | copy (both counted) |", "|---|---|---|---|"]
         out += [f"| {level['name']} | {level['read'] / 1e9:.0f} | {level['write'] / 1e9:.0f} | {level['copy'] / 1e9:.0f} |"
@@ -134,10 +138,10 @@ class Results:
     def rows_section(self):
         counted = [line for line in self.lines if line.met is not None]
         out = ["## Rows", "", f"{sum(line.met for line in counted)} of {len(counted)} are met. Float32, "
-               f"{self.given.threads} thread{'s' if self.given.threads > 1 else ''}.", "",
-               "| row | asked | ratio | of minima | share of the bound | met | every peer |",
-               "|---|---|---|---|---|---|---|"]
-        out += [line.markdown() for line in self.lines]
+               f"{self.given.threads} thread{'s' if self.given.threads > 1 else ''}."]
+        for group in dict.fromkeys(line.row.group for line in self.lines):
+            out += ["", f"### {group}", "", "| row | asked | ratio | of minima | share of the bound | met | every peer |",
+                    "|---|---|---|---|---|---|---|", *(line.markdown() for line in self.lines if line.row.group == group)]
         remarks = [f"- {line.row.name}: {remark}" for line in self.lines for remark in line.remarks]
         return out + (["", "Left out:", "", *remarks] if remarks else [])
 
@@ -145,14 +149,14 @@ class Results:
         out = ["## Two threads", "", f"Time of one thread over time of two; {SPEED_UP} is asked where arithmetic is nearly all "
                "of the work, elsewhere two threads must not be slower.", "", "| row | asked | factor | met |",
                "|---|---|---|---|"]
-        return out + [f"| {s['row']} | {s['asked']} | {number(s['speed_up'])} | {'yes' if s['met'] else 'no'} |"
+        return out + [f"| {s['row']} | {s['asked']} | {number(s['speed_up'])} | {YES[s['met']]} |"
                       for s in self.speed_ups]
 
     def growth_section(self):
         out = ["## Growth", "", "How the time grows when one extent doubles; the worst step of each curve, and all of them.", "",
                "| curve | sizes | allowed | worst | at | met | every doubling |", "|---|---|---|---|---|---|---|"]
         return out + [f"| {g['curve']} | {g['sizes'][0]} to {g['sizes'][-1]} | {g['allowed']} | {number(g['worst'])} | {g['at']} "
-                      f"| {'yes' if g['met'] else 'no'} | {' '.join(f'{f:.2f}' for f in g['factors'])} |" for g in self.growths]
+                      f"| {YES[g['met']]} | {' '.join(f'{f:.2f}' for f in g['factors'])} |" for g in self.growths]
 
     def denormal_section(self):
         name, factor = self.denormals
@@ -162,7 +166,7 @@ class Results:
     def footprint_section(self):
         out = ["## Size and start", "", "| what | limit | used | met | newest PyTorch, times Taper's |", "|---|---|---|---|---|"]
         return out + [f"| {f['what']} | {f['limit']} {f['unit']} | {percent(f['value'] / f['limit'])} "
-                      f"| {'yes' if f['value'] <= f['limit'] else 'no'} | {number(f['peer'] / f['value'] if f['peer'] else None)} |"
+                      f"| {YES[f['value'] <= f['limit']]} | {number(f['peer'] / f['value'] if f['peer'] else None)} |"
                       for f in self.footprint]
 
     def markdown(self):

@@ -14,6 +14,8 @@ class Phase:
     read: float = 0
     write: float = 0
     double: bool = False
+    divisions: float = 0
+    roots: float = 0
 
 
 @dataclass
@@ -26,6 +28,7 @@ class Row:
     ratio   peer time / Taper time that is asked for
     share   share of the bound that is asked for, whatever the ratio
     tolerance  largest difference of outputs, relative to the largest of them
+    group   heading in the results
     """
 
     name: str
@@ -34,31 +37,42 @@ class Row:
     ratio: float | None = None
     share: float | None = None
     tolerance: float = 1e-5
+    group: str = ""
 
 
 ROWS = []
+GROUPS = []
+
+
+def group(name):
+    GROUPS.append(name)
 
 
 def row(name, task, *bound, **wanted):
-    ROWS.append(Row(name, task, list(bound), **wanted))
+    ROWS.append(Row(name, task, list(bound), group=GROUPS[-1], **wanted))
 
 
-def stream(read, write, size=F32):
-    return Phase(read=read * size, write=write * size)
+def stream(read, write, **more):
+    """Float32 elements read and written once."""
+    return Phase(read=read * F32, write=write * F32, **more)
 
 
 def adam(parameters):
-    """Reads parameter, gradient and two moments; writes three of them."""
-    return stream(4 * parameters, 3 * parameters)
+    """Reads parameter, gradient and two moments, writes three of them; a root and a division each."""
+    return stream(4 * parameters, 3 * parameters, divisions=parameters, roots=parameters)
 
 
 # --- the cost of an operation ------------------------------------------------------------------------------------------
+
+group("The cost of an operation")
 
 row("add/one element", "add n=1 pass=forward", ratio=25)
 row("add/one element, recorded", "add n=1 pass=recorded", ratio=18)
 row("chain/100 operations, forward and backward", "chain ops=100", ratio=30)
 
 # --- steps of a training -----------------------------------------------------------------------------------------------
+
+group("Steps of a training")
 
 for n, ratio in ((2, 40), (32, 25), (256, 12)):
     conv, linear = 2 * n * 10 * 32 * 9, 2 * n * 32 * 5
@@ -74,6 +88,8 @@ row("LeNet-5 step/batch 64", "lenet_step n=64",
     Phase(2 * 64 * (3 * sum(convs) - convs[0] + 3 * products)), adam(61706), ratio=2.8, tolerance=1e-4)
 
 # --- convolutions ------------------------------------------------------------------------------------------------------
+
+group("Convolutions")
 
 
 def conv(name, task, pass_, multiply_adds, x, w, y, **wanted):
@@ -109,6 +125,8 @@ for pass_ in ("forward", "both"):
 
 # --- pools and means ---------------------------------------------------------------------------------------------------
 
+group("Pools and means")
+
 
 def pool(name, task, x, y, forward, backward, **wanted):
     row(f"{name}/forward", f"{task} pass=forward", stream(x, y), ratio=forward, **wanted)
@@ -142,6 +160,8 @@ pool("max_pool1d k4 (32,64,4096)", "max_pool1d n=32 c=64 l=4096 k=4", 2048 * 409
 
 # --- products: the three of a linear layer -----------------------------------------------------------------------------
 
+group("Products")
+
 
 def product(m, n, k, transposed="nn", double=False):
     ta, tb = (int(letter == "t") for letter in transposed)
@@ -174,10 +194,15 @@ for pass_ in ("forward", "both"):
 
 # --- the rest: vectorised, at the bound of memory or of the instructions -----------------------------------------------
 
+group("Elementwise, reductions, normalisations, sequences, optimisers")
+
 for name, n in (("L1", 2048), ("L2", 65536), ("memory", 1 << 24)):
     row(f"add in {name}", f"add n={n} pass=forward", stream(2 * n, n), ratio=1)
-for f in ("relu", "exp", "log", "tanh", "sigmoid", "gelu"):
-    row(f"{f} in L2/forward", f"map f={f} n=65536 pass=forward", stream(65536, 65536), ratio=1)
+# Multiply-adds and divisions an element that a vectorised float32 function takes at least; estimates.
+for f, multiply_adds, divisions in (("relu", 1, 0), ("exp", 10, 0), ("log", 12, 0), ("tanh", 12, 1), ("sigmoid", 12, 1),
+                                    ("gelu", 16, 0)):
+    row(f"{f} in L2/forward", f"map f={f} n=65536 pass=forward",
+        stream(65536, 65536, flops=2 * 65536 * multiply_adds, divisions=65536 * divisions), ratio=1)
     row(f"{f} in L2/backward", f"map f={f} n=65536 pass=backward", stream(2 * 65536, 65536), ratio=1)
 row("relu in memory/forward", f"map f=relu n={1 << 24} pass=forward", stream(1 << 24, 1 << 24), ratio=1)
 for pass_ in ("forward", "both"):
@@ -226,10 +251,12 @@ for pass_ in ("forward", "both"):
     conv("attention (4,8,128,32)", "attention n=4 heads=8 l=128 e=32", pass_, 2 * 32 * 128 * 128 * 32, 3 * 32 * 128 * 32,
          0, 32 * 128 * 32, ratio=1)
 
-for f, reads, writes in (("sgd", 2, 1), ("momentum", 3, 2), ("adam", 4, 3), ("adamw", 4, 3), ("rmsprop", 3, 2)):
+for f, reads, writes, slow in (("sgd", 2, 1, 0), ("momentum", 3, 2, 0), ("adam", 4, 3, 1), ("adamw", 4, 3, 1),
+                               ("rmsprop", 3, 2, 1)):
     for count, n in ((20, 64), (1, 65536), (1, 1 << 22)):
+        size = count * n
         row(f"optimiser {f}, {count} of {n}", f"optimizer f={f} count={count} n={n}",
-            stream(reads * count * n, writes * count * n), ratio=1, tolerance=1e-4)
+            stream(reads * size, writes * size, divisions=slow * size, roots=slow * size), ratio=1, tolerance=1e-4)
 
 # --- growth: how the time of Taper grows when one extent doubles -------------------------------------------------------
 

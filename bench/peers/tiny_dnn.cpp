@@ -23,11 +23,12 @@ tiny::tensor_t rows(std::size_t n, std::size_t each, std::uint32_t seed) {
 /// The forward of one layer; its inputs stay where the first one brought them.
 template <class Layer>
 Work forward(const std::shared_ptr<Layer>& layer, const tiny::tensor_t& x) {
-  const auto y = std::make_shared<std::vector<tiny::tensor_t>>(layer->forward({x}));
+  layer->forward({x});
   return {[=] { layer->forward(); },
           [=](Values& values) {
             std::vector<float> all;
-            for (const auto& row : layer->output()[0]) all.insert(all.end(), row.begin(), row.end());
+            const tiny::tensor_t y = layer->output()[0];
+            for (const auto& row : y) all.insert(all.end(), row.begin(), row.end());
             values.add(all.data(), all.size());
           }};
 }

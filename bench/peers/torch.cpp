@@ -126,8 +126,41 @@ struct Torch {
   static std::function<void()> stepping(const Tensors& parameters, const Options& options) {
     return [made = std::make_shared<O>(parameters, options)] { made->step(); };
   }
+#if TORCH_VERSION_MAJOR >= 2
+  /// What Python's `fused=True` calls, and the optimisers of C++ do not; null where there is none.
+  static std::function<void()> fused(const Task& t, const Tensors& parameters) {
+    Tensors gradients, first, second, steps;
+    for (const Tensor& parameter : parameters) {
+      gradients.push_back(parameter.grad());
+      first.push_back(torch::zeros_like(parameter));
+      second.push_back(torch::zeros_like(parameter));
+      steps.push_back(torch::zeros({}));
+    }
+    if (t.is("f", "sgd") || t.is("f", "momentum")) {
+      const Tensors buffers = t.is("f", "momentum") ? first : Tensors();
+      return [=, p = parameters, is_first = std::make_shared<bool>(true)] {
+        torch::NoGradGuard guard;
+        at::_fused_sgd_(p, gradients, buffers, 0, buffers.empty() ? 0 : 0.9, 1e-3, 0, false, false, *is_first);
+        *is_first = false;
+      };
+    }
+    if (!t.is("f", "adam") && !t.is("f", "adamw")) return nullptr;
+    return [=, p = parameters, decays = t.is("f", "adamw")] {
+      torch::NoGradGuard guard;
+      at::_foreach_add_(steps, 1);
+      if (decays)
+        at::_fused_adamw_(p, gradients, first, second, {}, steps, 1e-3, 0.9, 0.999, 1e-2, 1e-8, false, false);
+      else
+        at::_fused_adam_(p, gradients, first, second, {}, steps, 1e-3, 0.9, 0.999, 0, 1e-8, false, false);
+    };
+  }
+#else
+  static std::function<void()> fused(const Task&, const Tensors&) { return nullptr; }
+#endif
+
   static std::function<void()> optimizer(const Task& t, const Tensors& parameters) {
     namespace optim = torch::optim;
+    if (const auto step = fused(t, parameters)) return step;
     if (t.is("f", "adam")) return stepping<optim::Adam>(parameters, optim::AdamOptions(1e-3));
     if (t.is("f", "adamw")) return stepping<optim::AdamW>(parameters, optim::AdamWOptions(1e-3));
     if (t.is("f", "rmsprop")) return stepping<optim::RMSprop>(parameters, optim::RMSpropOptions(1e-3));
