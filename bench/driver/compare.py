@@ -29,14 +29,20 @@ class Result:
 
 
 def samples_in_turn(peers, rounds, budget):
-    """A B A B ...; each list of samples is of one peer. Ends early when the seconds are spent, not before 3 rounds."""
+    """A B A B ...; each list of samples is of one peer. Ends early when the seconds are spent, not before 3 rounds.
+
+    After 2 rounds, peers that take 5 times as long as the fastest beside Taper are left alone: they decide nothing.
+    """
     repetitions = [peer.repetitions_for(SAMPLE) for peer in peers]
     times = [Times() for _ in peers]
     end = time.monotonic() + budget
     for turn in range(rounds):
         if turn >= 3 and time.monotonic() > end:
             break
+        fastest = min((min(taken.wall) for taken in times[1:]), default=0) if turn >= 2 else float("inf")
         for peer, count, taken in zip(peers, repetitions, times):
+            if peer is not peers[0] and turn >= 2 and min(taken.wall) > 5 * fastest:
+                continue
             if peer.threads > 1:
                 time.sleep(2e-3)  # until the threads of the one before stopped spinning
             wall, cpu = peer.sample(count)

@@ -10,20 +10,16 @@ COMPILER = os.environ.get("CXX", "c++")
 
 
 def measured(*command):
-    """Seconds by the wall and by the processor, of all it started, and the most memory, of one run."""
+    """Seconds by the wall and by the processor, of all it started, and what it printed."""
     start = time.monotonic()
-    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                env={**os.environ, "CCACHE_DISABLE": "1"})
+    printed = process.stdout.read().decode()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = status
     if status != 0:
         raise subprocess.CalledProcessError(status, command)
-    return time.monotonic() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
-
-
-def least(times, *command):
-    """The least of each of several runs."""
-    return tuple(map(min, zip(*(measured(*command) for _ in range(times)))))
+    return time.monotonic() - start, usage.ru_utime + usage.ru_stime, printed
 
 
 class Library:
@@ -35,14 +31,14 @@ class Library:
 
     def compile(self, times):
         """Seconds of the processor that the header costs."""
-        return least(times, COMPILER, *self.flags, "-fsyntax-only", self.source)[1]
+        return min(measured(COMPILER, *self.flags, "-fsyntax-only", self.source)[1] for _ in range(times))
 
     def start(self, program):
         """Seconds and bytes of memory of the smallest program."""
         measured(COMPILER, *self.flags, "-O1", self.source, "-o", program, f"-L{self.folder}", f"-Wl,-rpath,{self.folder}",
             "-Wl,--no-as-needed", *(f"-l{library}" for library in self.libraries))
-        wall, _, memory = least(30, program)
-        return wall, memory
+        runs = [measured(program) for _ in range(30)]
+        return min(wall for wall, _, _ in runs), min(1024 * int(printed) for _, _, printed in runs)
 
     def size(self):
         """Bytes of its shared objects."""

@@ -43,7 +43,7 @@ class Peer:
         """Makes the task ready and does it once. False: the library does not offer it."""
         if self.ask(f"task {task}") == "no":
             return False
-        self.sample(1)
+        self.first = self.sample(1)[0]
         return True
 
     def values(self):
@@ -60,11 +60,12 @@ class Peer:
     def repetitions_for(self, seconds):
         """How many repetitions take about this long."""
         repetitions = 1
-        while True:
+        while self.first < seconds:
             taken = self.sample(repetitions)[0] * repetitions
             if taken >= seconds / 2 or repetitions >= 1 << 24:
                 return max(1, round(repetitions * seconds / max(taken, 1e-9)))
             repetitions = min(10 * repetitions, max(2 * repetitions, int(repetitions * seconds / max(taken, 1e-9))))
+        return 1
 
     def close(self):
         self.process.stdin.close()

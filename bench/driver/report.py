@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -12,6 +13,8 @@ HEADING = f"{'row':62} {'asked':>6} {'ratio':>7} {'minima':>7} {'bound':>6}  met
 SPEED_UP = 1.8  # of two threads, where arithmetic is nearly all of the work
 NEVER_SLOWER = 0.95  # of two threads elsewhere; 1 but for the spread of the samples
 DENORMALS = 1.10
+STATISTICS = {"median": "medians", "minimum": "minima"}
+CLOCKS = {"wall": "", "cpu": " (seconds of the processor, not of the wall, for others used the machine too)"}
 YES = {True: "yes", False: "no", None: ""}
 
 
@@ -99,7 +102,7 @@ def processor():
 
 class Results:
     def __init__(self, given, machine, command):
-        self.given, self.machine = given, machine
+        self.given, self.machine, self.load = given, machine, os.getloadavg()[0]
         self.command = " ".join(["bench/run", *command])
         self.versions, self.lines, self.speed_ups, self.growths = {}, [], [], []
         self.denormals, self.footprint = None, []
@@ -125,7 +128,8 @@ class Results:
 
     def machine_section(self):
         constants = self.machine.constants
-        out = ["## Machine", "", f"{processor()}; one core, measured by `bench/machine.cpp` in this run.", "",
+        out = ["## Machine", "", f"{processor()}; one core, measured by `bench/machine.cpp` in this run. {os.cpu_count()} processors; "
+               f"{self.load:.1f} other programs were running at the start.", "",
                f"- float32: {constants['peak_float32'] / 1e9:.0f} GFLOP/s, float64: {constants['peak_float64'] / 1e9:.0f} GFLOP/s",
                f"- float32 divisions: {constants['divisions'] / 1e9:.1f}, square roots: {constants['roots'] / 1e9:.1f} thousand million "
                "a second",
@@ -174,7 +178,7 @@ class Results:
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         out = ["# Results", "", f"`{self.command}`, {datetime.date.today()}, commit {commit}, {first_line('c++', '--version')}.", "",
                f"Compared: {versions}." if versions else "", "",
-               f"A ratio is the peer's time over Taper's, {self.given.by}s of samples taken in turn; it holds against the fastest "
+               f"A ratio is the peer's time over Taper's, {STATISTICS[self.given.by]} of samples taken in turn{CLOCKS[self.given.clock]}; it holds against the fastest "
                "peer. The share is the least time that arithmetic and memory of one core allow over Taper's shortest. A row is met "
                "at its ratio; where that would pass the bound, at 70 % of the bound (85 % for products and convolutions) while "
                "still ahead of the peer. Outputs are compared before anything is timed.", ""]
