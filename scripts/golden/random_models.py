@@ -246,8 +246,8 @@ class Draw:
 
     def upsample(self):
         linear = {1: "linear", 2: "bilinear", 3: "trilinear"}[self.dims]
-        mode = self.rng.choice(["nearest", "nearest-exact", linear])
-        options = {"align_corners": self.flip()} if mode == linear else {}
+        mode = self.rng.choice(["nearest", "nearest-exact", linear, "bicubic" if self.dims == 2 else "area"])
+        options = {"align_corners": self.flip()} if mode in (linear, "bicubic") else {}
         size = {"scale_factor": self.rng.choice([2, 1.5])} if self.flip(0.7) else {"size": self.sizes(1, 6)}
         self.try_layer("Upsample", mode=mode, **size, **options)
 
