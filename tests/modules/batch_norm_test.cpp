@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "support/accuracy.hpp"
 #include "support/catch.hpp"
 #include "support/json_error.hpp"
@@ -274,6 +276,40 @@ TEST_CASE("BatchNorm infers its channels and refuses wrong ones") {
                     "BatchNorm2d: wrong number of dimensions: expected 4-D input with the batch, got 3-D [N, 5, 7]");
   CHECK_THROWS_WITH(infer(nn::BatchNorm1dOptions{}, {1, 0, 7}),
                     "BatchNorm1d: no channels: expected >= 1, got 0 in [N, 0, 7]");
+}
+
+TEST_CASE("a state without num_batches_tracked leaves a norm its own, alone and in a model") {
+  int counted = 0;
+  const auto check = [&](nn::Module& module, const std::string& prefix) {
+    nn::StateDict state;
+    for (const auto& [name, tensor] : module.state_dict()) state.push_back({name, tensor.clone()});
+    const auto counter = std::find_if(state.begin(), state.end(), [&](const NamedTensor& entry) {
+      return entry.name == prefix + "num_batches_tracked";
+    });
+    if (counter == state.end()) return;
+    ++counted;
+    state.erase(counter);
+    for (const NamedTensor& buffer : module.named_buffers())
+      if (buffer.name == prefix + "num_batches_tracked") buffer.tensor.fill_(5);
+    CHECK(module.load_state_dict(state).complete());
+    CHECK(module.named_buffers().back().tensor.item() == 5);
+    state.pop_back();
+    CHECK_THROWS_WITH(module.load_state_dict(state),
+                      "load_state_dict: parameters are missing: expected " + prefix + "running_var, got none of them");
+  };
+  nn::BatchNorm1d one({.num_features = 3});
+  nn::BatchNorm2d two({.num_features = 3});
+  nn::BatchNorm3d three({.num_features = 3});
+  nn::InstanceNorm1d instance_one({.num_features = 3, .track_running_stats = true});
+  nn::InstanceNorm2d instance_two({.num_features = 3, .affine = true, .track_running_stats = true});
+  nn::InstanceNorm3d instance_three({.num_features = 3, .track_running_stats = true});
+  for (nn::Module* module :
+       std::initializer_list<nn::Module*>{&one, &two, &three, &instance_one, &instance_two, &instance_three})
+    check(*module, "");
+  nn::Sequential model{nn::make<nn::LayerNorm>({.normalized_shape = 5}),
+                       nn::make<nn::BatchNorm1d>({.num_features = 3})};
+  check(model, "1.");
+  CHECK(counted == 7);
 }
 
 TEST_CASE("JSON says what is wrong with a BatchNorm") {
