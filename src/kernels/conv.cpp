@@ -52,6 +52,7 @@ Sweep forward_sweep(const ConvParams& p) {
     s.taps[d] = s.kernel[d] = p.kernel[d];
     s.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.kernel[d] > 1 ? p.dilation[d] : 0};
   }
+  s.measure();
   s.lines_only = unit(p, 0) && unit(p, 1);
   s.weights_in_order = true;
   return s;
@@ -82,6 +83,7 @@ Sweep input_sweep(const ConvParams& p, const std::int64_t (&first)[3]) {
                  r,
                  p.stride[d]};
   }
+  s.measure();
   s.lines_only = unit(p, 0) && unit(p, 1);
   return s;
 }
@@ -125,7 +127,7 @@ struct Target {
 
   /// Stores a run of columns of all rows; `from` is the first of them, `to` where it goes in a channel.
   void store(const T* from, std::int64_t n, std::int64_t sample, std::int64_t to, std::int64_t stride) const {
-    const std::int64_t channel = s.result_size();
+    const std::int64_t channel = s.result_size;
     T* first = y + sample * s.result_sample() + to;
     if (stride == 1 && !add) {
       for (std::int64_t r = 0; r < rows; ++r)
@@ -143,11 +145,14 @@ struct Target {
         for (std::int64_t l = 0; l < n; ++l) line[l * stride] = (add ? line[l * stride] : T(0)) + (result[l] + bias);
     }
   }
+  /// Where a position lies in a channel, given the first of a run.
+  std::int64_t place(const Run& run) const {
+    const auto at = [&](int d, std::int64_t i) { return s.axis[d].to_first + i * s.axis[d].to_step; };
+    return at(0, run.d) * s.result[1] * s.result[2] + at(1, run.h) * s.result_line + at(2, run.first);
+  }
   /// Stores the positions [first, last) of a line.
   void store_line(const T* from, const Run& run) const {
-    const auto at = [&](int d, std::int64_t i) { return s.axis[d].to_first + i * s.axis[d].to_step; };
-    const std::int64_t line = at(0, run.d) * s.result[1] + at(1, run.h);
-    store(from, run.last - run.first, run.sample, line * s.result[2] + at(2, run.first), s.axis[2].to_step);
+    store(from, run.last - run.first, run.sample, place(run), s.axis[2].to_step);
   }
   /// Stores the columns [j, j + n) of all samples.
   void store_columns(const T* from, std::int64_t j, std::int64_t n) const {
@@ -163,7 +168,9 @@ struct Target {
 template <class T>
 class Terms {
  public:
-  std::int64_t a[kBlockDepth<T>], b[kBlockDepth<T>], vector[kSlabColumns / kLanes<T>];
+  std::int64_t a[kBlockDepth<T>], b[kBlockDepth<T>];
+  std::int64_t vector[kSlabColumns / kLanes<T>], result[kSlabColumns / kLanes<T>];
+  int count[kSlabColumns / kLanes<T>];
 
   /// `slab` is null for packed operands.
   Terms(const Sweep& s, const Slab* slab) : s_(s), slab_(slab), taps_(s.tap_count()) {
@@ -174,6 +181,15 @@ class Terms {
     }
   }
 
+  /// Lists the results of `lines` lines of `width` positions, which have vectors of their own, `line` apart.
+  void list_results(std::int64_t lines, std::int64_t width, std::int64_t line) {
+    std::int64_t v = 0;
+    for (std::int64_t h = 0; h < lines; ++h)
+      for (std::int64_t l = 0; l < width; l += kLanes<T>, ++v) {
+        result[v] = h * line + l;
+        count[v] = static_cast<int>(std::min<std::int64_t>(kLanes<T>, width - l));
+      }
+  }
   /// Lists where the weights of the terms [k, k + n) lie.
   void list_a(std::int64_t k, std::int64_t n) {
     for_terms(k, n, a, 0, s_.w_channel, tap_a_, [&](const Place& p) { return s_.weight(p); });
@@ -209,7 +225,7 @@ template <class T>
 Target<T> target(const Sweep& s, std::int64_t g, std::int64_t i, std::int64_t rows, std::int64_t row, const T* b, T* y,
                  bool add) {
   const std::int64_t channel = g * s.rows + i;
-  return {s, rows, row, b != nullptr ? b + channel : nullptr, y + channel * s.result_size(), add};
+  return {s, rows, row, b != nullptr ? b + channel : nullptr, y + channel * s.result_size, add};
 }
 
 /// Packs what each block needs, one row for each channel and tap.
@@ -222,7 +238,7 @@ void run_packed(const Sweep& s, const Grid& grid, const T* x, const T* w, const 
                const std::int64_t row = packed_row<T>(columns);
                const T* weight = w + g * s.w_group + i * s.w_row;
                const auto pack = [&](std::int64_t k, std::int64_t n) {
-                 pack_taps(s, x + g * s.channels * s.signal_size(), k, n, j, columns, own.right, row);
+                 pack_taps(s, x + g * s.channels * s.signal_size, k, n, j, columns, own.right, row);
                  fill_last_vector(columns, n, own.right, row);
                };
                if (s.weights_in_order) {
@@ -233,12 +249,13 @@ void run_packed(const Sweep& s, const Grid& grid, const T* x, const T* w, const 
                  sum_block<T>(rows, columns, depth, operands, own.result, kBlockColumns, false);
                } else {
                  Terms<T> terms(s, nullptr);
-                 for (std::int64_t v = 0; v * kLanes<T> < columns; ++v) terms.vector[v] = v * kLanes<T>;
+                 terms.list_results(1, columns, 0);
                  const auto operands = [&](std::int64_t k, std::int64_t n) {
                    pack(k, n);
                    terms.list_a(k, n);
                    for (std::int64_t q = 0; q < n; ++q) terms.b[q] = q * row;
-                   return ListedOperands<T>{weight, s.w_row, terms.a, own.right, terms.b, terms.vector};
+                   return ListedOperands<T>{weight,  s.w_row,      terms.a,      own.right,
+                                            terms.b, terms.result, terms.result, terms.count};
                  };
                  sum_block<T>(rows, columns, depth, operands, own.result, kBlockColumns, false);
                }
@@ -258,16 +275,26 @@ void run_slabs(const Sweep& s, const Slab& slab, std::int64_t row_step, const T*
     const std::int64_t rows = std::min(row_step, s.rows - i);
     const Region area = region(s, slab, index % regions);
     const T* weight = w + g * s.w_group + i * s.w_row;
-    const T* signal = x + area.sample * s.signal_sample() + g * s.channels * s.signal_size();
+    const T* signal = x + area.sample * s.signal_sample() + g * s.channels * s.signal_size;
+    const Target<T> to = target(s, g, i, rows, slab.row, b, y, add);
     const auto operands = [&](std::int64_t k, std::int64_t n) {
       fill_slab(s, slab, area, signal, k / taps, (k + n - 1) / taps - k / taps + 1, own.right);
       terms.list_a(k, n);
       terms.list_b(k, n);
-      return ListedOperands<T>{weight, s.w_row, terms.a, own.right, terms.b, terms.vector};
+      return ListedOperands<T>{weight,       s.w_row,     terms.a,
+                               own.right,    terms.b,     terms.vector,
+                               terms.result, terms.count, slab.direct && k == 0 ? to.b : nullptr};
     };
-    sum_block<T>(rows, (area.lines - 1) * slab.result_line + area.width, depth, operands, own.result, slab.row, false,
-                 slab.row);
-    const Target<T> to = target(s, g, i, rows, slab.row, b, y, add);
+    const std::int64_t columns = (area.lines - 1) * slab.result_line + area.width;
+    if (slab.direct) {
+      terms.list_results(area.lines, area.width, s.axis[1].to_step * s.result_line);
+      T* const first =
+          to.y + area.sample * s.result_sample() + to.place({area.sample, area.d, area.h, area.w, area.w, 0});
+      sum_block<T>(rows, columns, depth, operands, first, s.result_size, add);
+      return;
+    }
+    terms.list_results(1, columns, 0);
+    sum_block<T>(rows, columns, depth, operands, own.result, slab.row, false, slab.row);
     for (std::int64_t line = 0; line < area.lines; ++line)
       to.store_line(own.result + line * slab.result_line,
                     {area.sample, area.d, area.h + line, area.w, area.w + area.width, 0});
@@ -286,9 +313,10 @@ void run(const Sweep& s, const T* x, const T* w, const T* b, T* y, bool add) {
   const std::int64_t columns = s.batch * s.position_count();
   if (s.rows <= 0 || columns <= 0) return;
   const Grid grid = cut(s.rows, columns, s.channels * s.tap_count(), s.groups);
-  const Slab slab = plan_slab<T>(s, grid.row_step);
+  const Sweep lines = s.lines_only ? s.stacked() : s;
+  const Slab slab = plan_slab<T>(lines, grid.row_step);
   if (slab.use)
-    run_slabs(s, slab, grid.row_step, x, w, b, y, add);
+    run_slabs(lines, slab, grid.row_step, x, w, b, y, add);
   else
     run_packed(s, grid, x, w, b, y, add);
 }

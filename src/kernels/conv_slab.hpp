@@ -14,6 +14,7 @@ inline std::int64_t floor_div(std::int64_t n, std::int64_t d) { return n / d - (
 /// next to each other find elements next to each other.
 struct Slab {
   bool use = false;           ///< whether it is expected to be faster than packing
+  bool direct;                ///< results go from the registers to where they belong
   std::int64_t lines, width;  ///< of positions in a full region
   std::int64_t result_line;   ///< distance of the lines in a block of results
   std::int64_t low[3];        ///< the first element of a grid, counted from the first position's
@@ -23,6 +24,8 @@ struct Slab {
   std::int64_t row;           ///< distance of the rows in a block of results
 
   std::int64_t columns() const { return (lines - 1) * result_line + width; }
+  /// Whether each line begins with a vector of its own.
+  bool own_vectors(std::int64_t lanes) const { return lines == 1 || result_line % lanes == 0; }
 
   /// Where a tap's elements begin in the slab of its channel.
   std::int64_t element(const Sweep& s, const Place& tap) const {
@@ -39,9 +42,8 @@ struct Slab {
   /// Where each vector of columns lies, counted from the first.
   void list_vectors(std::int64_t lanes, std::int64_t* list) const {
     const std::int64_t in_line = result_line / lanes;
-    const bool own_vectors = lines > 1 && result_line != extent[2];  // each line begins with a new vector
     for (std::int64_t v = 0; v * lanes < columns(); ++v)
-      list[v] = own_vectors ? v / in_line * extent[2] + v % in_line * lanes : v * lanes;
+      list[v] = lines > 1 && own_vectors(lanes) ? v / in_line * extent[2] + v % in_line * lanes : v * lanes;
   }
 };
 
@@ -96,12 +98,15 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
       std::min({kSlabColumns, kBlockRows * kBlockColumns / rows / lanes * lanes,
                 height * width <= kSlabColumns ? blocks * height * width / 16 / lanes * lanes : kSlabColumns}));
   const std::int64_t channels = std::min(s.channels, (kBlockDepth<T> + taps - 2) / taps + 1);
-  // Times for one vector of results and one tap, measured in products of vectors. A copy moves 16 bytes at a time; each
-  // copied line and each region cost some time of their own.
-  const double copy = (kVectorBytes / 8.0) * (s.axis[2].stride > 1 ? 2.5 : 1), per_run = 10, per_line = 40,
-               per_region = 600;
+  // Times for one vector of results and one tap, measured in products of vectors. Each copied line and each region cost
+  // some time of their own.
+  const double copy = s.axis[2].stride > 1 ? kVectorBytes / 4.0 : 4, per_run = 10, per_line = 25, per_region = 600,
+               store = 2, copied_store = 6, per_stored_line = 6;
+  const bool may_be_direct = s.axis[2].to_step == 1 && s.channels * taps <= kLongSum;
   const double products = double(std::max<std::int64_t>(rows, 2));
-  double least = products + copy + per_run * double(lanes) / double(std::min(width, kBlockColumns));
+  const double run = double(lanes) / double(std::min(width, kBlockColumns));
+  double least = products + copy + per_run * run +
+                 double(rows) * (copied_store + per_stored_line * run) / double(s.channels * taps);
   const auto consider = [&](std::int64_t lines, std::int64_t part, std::int64_t result_line) {
     Slab slab = best;
     slab.lines = lines;
@@ -110,16 +115,22 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
     slab.extent[0] = 1 + span[0], slab.extent[1] = lines + span[1], slab.extent[2] = part + span[2];
     slab.row = ceil_div(slab.columns(), lanes) * lanes;
     if (slab.row > most) return;
+    slab.direct = may_be_direct && slab.own_vectors(lanes);
     const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
     if (grid > kRightSize<T> || grid * grids * channels + lanes > kRightSize<T>) return;
     slab.volume = grid * grids;
-    const std::int64_t vectors = ceil_div(slab.columns(), lanes);
-    const double share = double(height * width) / double(ceil_div(height, lines) * ceil_div(width, part) * lanes);
+    // The last part of a line is a shorter one.
+    const std::int64_t parts = ceil_div(width, part);
+    const double vectors =
+        lines == 1 ? double(ceil_div(width, lanes)) / double(parts) : double(ceil_div(slab.columns(), lanes));
+    const double share = double(height * width) / double(ceil_div(height, lines) * parts * lanes);
+    const double stores = slab.direct ? store * vectors : copied_store * vectors + per_stored_line * double(lines);
     // A single vector keeps the processor waiting for its operands.
+    const bool single = ceil_div(slab.columns(), lanes) % 2 != 0;
     const double time =
-        products * (double(vectors) + (vectors % 2 != 0 ? 0.6 : 0)) / share +
+        products * (vectors + (single ? 0.6 : 0)) / share +
         (used * double(slab.extent[0] * slab.extent[1]) * (per_line + copy * double(slab.extent[2]) / double(lanes)) +
-         per_region / double(s.channels)) /
+         (per_region + double(rows) * stores) / double(s.channels)) /
             (share * double(taps));
     if (time >= least) return;
     least = time;
@@ -128,7 +139,9 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
   };
   const auto whole = [](std::int64_t n) { return ceil_div(n, lanes) * lanes; };
   if (width > most) {
-    const std::int64_t part = whole(ceil_div(width, ceil_div(width, most)));
+    const std::int64_t parts = ceil_div(width, most);
+    // An odd vector has a tile of its own.
+    const std::int64_t part = std::min(most, ceil_div(ceil_div(width, parts), 2 * lanes) * 2 * lanes);
     consider(1, part, part);
   } else {
     for (std::int64_t lines = std::min(height, most / width); lines >= 1; --lines) {
@@ -147,7 +160,7 @@ void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* 
   const std::int64_t base[3] = {region.d + slab.low[0], region.h + slab.low[1], region.w + slab.low[2]};
   const Axis *depth = &s.axis[0], *height = &s.axis[1], *width = &s.axis[2];
   for (std::int64_t c = first; c < first + n; ++c) {
-    const T* from = x + c * s.signal_size();
+    const T* from = x + c * s.signal_size;
     for (std::int64_t rd = 0; rd < depth->stride; ++rd)
       for (std::int64_t rh = 0; rh < height->stride; ++rh)
         for (std::int64_t rw = 0; rw < width->stride; ++rw) {
@@ -166,7 +179,7 @@ void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* 
                 zero_run(slab.extent[2], line);
                 continue;
               }
-              const T* row = from + (d * height->length + h) * width->length;
+              const T* row = from + d * height->length * width->length + h * s.signal_line;
               zero_run(skip, line);
               copy_strided(row + (base[2] + skip) * width->stride + rw, end - skip, width->stride, line + skip);
               zero_run(slab.extent[2] - end, line + end);

@@ -103,17 +103,37 @@ struct Sweep {
   std::int64_t w_group, w_row, w_channel;  ///< strides of the weight
   std::int64_t kernel[3];                  ///< extents of the weight, of whose taps these may be a part
   std::int64_t result[3];                  ///< extents of the result, of whose positions these may be a part
+  std::int64_t signal_line, result_line;   ///< distances of the lines of a plane
+  std::int64_t signal_size, result_size;   ///< of a channel
   bool lines_only;                         ///< one line to a sample, on both sides
   bool weights_in_order;                   ///< the weights of a row lie as channels and taps are counted
 
   std::int64_t position_count() const { return positions[0] * positions[1] * positions[2]; }
   std::int64_t tap_count() const { return taps[0] * taps[1] * taps[2]; }
-  std::int64_t result_size() const { return result[0] * result[1] * result[2]; }
-  std::int64_t signal_size() const { return axis[0].length * axis[1].length * axis[2].length; }
-  std::int64_t signal_sample() const { return groups * channels * signal_size(); }
-  std::int64_t result_sample() const { return groups * rows * result_size(); }
+  std::int64_t signal_sample() const { return groups * channels * signal_size; }
+  std::int64_t result_sample() const { return groups * rows * result_size; }
   /// Whether the results of a channel lie one after another.
-  bool contiguous() const { return position_count() == result_size(); }
+  bool contiguous() const { return position_count() == result_size; }
+
+  /// Tells the extents of a channel from the axes and `result`.
+  void measure() {
+    signal_line = axis[2].length;
+    signal_size = axis[0].length * axis[1].length * signal_line;
+    result_line = result[2];
+    result_size = result[0] * result[1] * result_line;
+  }
+  /// The same sum with the samples as the lines of one plane, for samples of one line.
+  Sweep stacked() const {
+    Sweep s = *this;
+    s.batch = 1;
+    s.positions[1] = s.result[1] = s.axis[1].length = batch;
+    s.axis[1].stride = s.axis[1].to_step = 1;
+    s.axis[1].to_first = 0;
+    s.signal_line = signal_sample();
+    s.result_line = result_sample();
+    s.lines_only = false;
+    return s;
+  }
 
   Piece piece(const Run& run, const Place& tap) const {
     if (lines_only) {
@@ -151,7 +171,7 @@ inline void copy_strided(const T* x, std::int64_t n, std::int64_t stride, T* y) 
 template <class T>
 void pack_taps(const Sweep& s, const T* x, std::int64_t k, std::int64_t n, std::int64_t j, std::int64_t columns,
                T* packed, std::int64_t row) {
-  const std::int64_t taps = s.tap_count(), channel = s.signal_size();
+  const std::int64_t taps = s.tap_count(), channel = s.signal_size;
   const Place start = locate(j, s.positions);
   Place tap = locate(k % taps, s.taps);
   const bool copies = s.axis[2].stride == 1;

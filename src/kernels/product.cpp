@@ -33,7 +33,7 @@ constexpr int kTileRows = kLanes<T> == 2       ? 4
                                                : 6;
 
 /// Vectors of a tile of `rows` rows: enough independent sums to hide the latency of the additions.
-constexpr int tile_vectors(int rows) { return rows == 1 ? 8 : rows <= 3 ? 4 : 2; }
+constexpr int tile_vectors(int rows) { return rows == 1 ? 8 : rows <= (kVectorBytes == 64 ? 6 : 3) ? 4 : 2; }
 
 template <class T>
 inline Vector<T> load(const T* x) {
@@ -85,11 +85,17 @@ inline void hide(const T*& x) {
 template <class T>
 struct Strided {
   Operands<T> x;
+  std::int64_t columns;
 
   Strided at(std::int64_t i, std::int64_t vector) const {
-    return {{{x.a.data + i * x.a.row, x.a.row, x.a.column}, {x.b.data + vector * kLanes<T>, x.b.row}}};
+    return {{{x.a.data + i * x.a.row, x.a.row, x.a.column}, {x.b.data + vector * kLanes<T>, x.b.row}},
+            columns - vector * kLanes<T>};
   }
   std::int64_t a_row() const { return x.a.row; }
+  Vector<T> begun(int, const Vector<T>& sum) const { return sum; }
+  std::int64_t origin(std::int64_t vector) const { return vector * kLanes<T>; }
+  std::int64_t result(int v) const { return v * kLanes<T>; }
+  int count(int v) const { return static_cast<int>(std::min<std::int64_t>(columns - v * kLanes<T>, kLanes<T>)); }
 
   template <int P, int W>
   struct Walk {
@@ -117,9 +123,14 @@ struct Listed {
   ListedOperands<T> x;
 
   Listed at(std::int64_t i, std::int64_t vector) const {
-    return {{x.a + i * x.a_row, x.a_row, x.a_term, x.b, x.b_term, x.b_vector + vector}};
+    return {{x.a + i * x.a_row, x.a_row, x.a_term, x.b, x.b_term, x.b_vector + vector, x.c_vector + vector,
+             x.c_count + vector, x.bias != nullptr ? x.bias + i : nullptr}};
   }
   std::int64_t a_row() const { return x.a_row; }
+  std::int64_t origin(std::int64_t) const { return 0; }
+  Vector<T> begun(int r, const Vector<T>& sum) const { return x.bias != nullptr ? sum + x.bias[r] : sum; }
+  std::int64_t result(int v) const { return x.c_vector[v]; }
+  int count(int v) const { return x.c_count[v]; }
 
   template <int P, int W>
   struct Walk {
@@ -167,7 +178,7 @@ inline void store_part(const Vector<T>& v, int n, T* y, bool add) {
 #endif
 }
 
-/// y = v, of which the last vector of a tile has `n` elements, or += with `add`.
+/// y[i] = v[i] for i < n, or += with `add`; n is mostly the length of a vector.
 template <class T>
 inline void store_result(const Vector<T>& v, int n, T* y, bool add) {
   if (n == kLanes<T>)
@@ -176,13 +187,11 @@ inline void store_result(const Vector<T>& v, int n, T* y, bool add) {
     store_part<T>(v, n, y, add);
 }
 
-/// c[r, :] = sum over the terms [first, end) of a[r, k] b[k, :] for R rows and W vectors, of which the last has `last`
-/// elements.
+/// sum = sum over the terms [first, end) of a[r, k] b[k, :] for R rows and W vectors.
 template <class T, int R, int W, class Place>
-[[gnu::noinline]] void multiply_terms(std::int64_t first, std::int64_t end, const Place& place, T* c, std::int64_t ldc,
-                                      int last, bool add) {
+[[gnu::always_inline]] inline void add_terms(std::int64_t first, std::int64_t end, const Place& place,
+                                             Vector<T> (&sum)[R][W]) {
   constexpr int pointers = (R + kPointerRows - 1) / kPointerRows;
-  Vector<T> sum[R][W];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
@@ -202,61 +211,80 @@ template <class T, int R, int W, class Place>
     }
     walk.next();
   }
+}
+
+/// total = the sum of a chain of terms, or += with `more`.
+template <class T, int R, int W, class Place>
+[[gnu::noinline]] void multiply_chain(std::int64_t first, std::int64_t end, const Place& place, T* total, bool more) {
+  Vector<T> sum[R][W];
+  add_terms<T, R, W>(first, end, place, sum);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < W; ++v) {
-      const Vector<T> result = sum[r][v];  // the sums stay in registers: their address is not taken
-      store_result<T>(result, v < W - 1 ? kLanes<T> : last, c + r * ldc + v * kLanes<T>, add);
+      T* y = total + (r * W + v) * kLanes<T>;
+      store(more ? load(y) + sum[r][v] : sum[r][v], y);
     }
 }
 
-/// The same for all terms: sums of `kChain` terms, and the sum of those.
+/// c[r, :] = bias + total + the sum of the terms [first, end) of a[r, k] b[k, :] for R rows and W vectors; without a
+/// bias it is += with `add`. `total` is null if the terms are all there are.
 template <class T, int R, int W, class Place>
-void multiply_tile(std::int64_t depth, const Place& place, T* c, std::int64_t ldc, int last, bool add) {
-  if (depth <= kChain<T>) return multiply_terms<T, R, W>(0, depth, place, c, ldc, last, add);
-  constexpr std::int64_t row = W * kLanes<T>;
-  alignas(kVectorBytes) T total[R * row];
-  for (std::int64_t k = 0; k < depth; k += kChain<T>)
-    multiply_terms<T, R, W>(k, std::min(depth, k + kChain<T>), place, total, row, kLanes<T>, k > 0);
+[[gnu::noinline]] void multiply_last(std::int64_t first, std::int64_t end, const Place& place, const T* total, T* c,
+                                     std::int64_t ldc, bool add) {
+  Vector<T> sum[R][W];
+  add_terms<T, R, W>(first, end, place, sum);
+#pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
-    for (int v = 0; v < W; ++v)
-      store_result<T>(load(total + r * row + v * kLanes<T>), v < W - 1 ? kLanes<T> : last, c + r * ldc + v * kLanes<T>,
-                      add);
+#pragma GCC unroll 8
+    for (int v = 0; v < W; ++v) {
+      Vector<T> all = sum[r][v];
+      if (total != nullptr) all = load(total + (r * W + v) * kLanes<T>) + all;
+      store_result<T>(place.begun(r, all), place.count(v), c + r * ldc + place.result(v), add);
+    }
 }
 
-/// The columns from vector `j` on of a band of `rows` rows, a multiple of R: tiles of W vectors, then of W / 2, ... 1.
+/// c[r, :] = bias + sum over k of a[r, k] b[k, :], or +=: sums of `kChain` terms, and the sum of those.
+template <class T, int R, int W, class Place>
+void multiply_tile(std::int64_t depth, const Place& place, T* c, std::int64_t ldc, bool add) {
+  if (depth <= kChain<T>) return multiply_last<T, R, W>(0, depth, place, nullptr, c, ldc, add);
+  alignas(kVectorBytes) T total[R * W * kLanes<T>];
+  std::int64_t k = 0;
+  for (; depth - k > kChain<T>; k += kChain<T>) multiply_chain<T, R, W>(k, k + kChain<T>, place, total, k > 0);
+  multiply_last<T, R, W>(k, depth, place, total, c, ldc, add);
+}
+
+/// The vectors from `j` on of a band of `rows` rows, a multiple of R: tiles of W vectors, then of W / 2, ... 1.
 /// The rows run inside the columns, so that the tile's columns of b stay in the first-level cache.
 template <class T, int R, int W, class Place>
-void multiply_columns(std::int64_t rows, std::int64_t columns, std::int64_t j, std::int64_t depth, const Place& place,
+void multiply_columns(std::int64_t rows, std::int64_t vectors, std::int64_t j, std::int64_t depth, const Place& place,
                       T* c, std::int64_t ldc, bool add) {
-  const std::int64_t vectors = (columns + kLanes<T> - 1) / kLanes<T>;
-  for (; vectors - j >= W; j += W) {
-    const std::int64_t rest = columns - (j + W - 1) * kLanes<T>;
-    const int last = rest < kLanes<T> ? static_cast<int>(rest) : kLanes<T>;
-    for (std::int64_t i = 0; i < rows; i += R)
-      multiply_tile<T, R, W>(depth, place.at(i, j), c + i * ldc + j * kLanes<T>, ldc, last, add);
-  }
+  for (; vectors - j >= W; j += W)
+    for (std::int64_t i = 0; i < rows; i += R) {
+      const Place tile = place.at(i, j);
+      multiply_tile<T, R, W>(depth, tile, c + i * ldc + place.origin(j), ldc, add);
+    }
   if constexpr (W > 1)
-    if (j < vectors) multiply_columns<T, R, W / 2>(rows, columns, j, depth, place, c, ldc, add);
+    if (j < vectors) multiply_columns<T, R, W / 2>(rows, vectors, j, depth, place, c, ldc, add);
 }
 
 /// The rows that are left over when the block is cut into tiles of full height: one band of R rows.
 template <class T, int R, class Place>
-void multiply_last_rows(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Place& place, T* c,
+void multiply_last_rows(std::int64_t rows, std::int64_t vectors, std::int64_t depth, const Place& place, T* c,
                         std::int64_t ldc, bool add) {
-  if (rows == R) return multiply_columns<T, R, tile_vectors(R)>(rows, columns, 0, depth, place, c, ldc, add);
-  if constexpr (R > 1) multiply_last_rows<T, R - 1>(rows, columns, depth, place, c, ldc, add);
+  if (rows == R) return multiply_columns<T, R, tile_vectors(R)>(rows, vectors, 0, depth, place, c, ldc, add);
+  if constexpr (R > 1) multiply_last_rows<T, R - 1>(rows, vectors, depth, place, c, ldc, add);
 }
 
 template <class T, class Place>
 void multiply_tiles(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Place& place, T* c,
                     std::int64_t ldc, bool add) {
   const std::int64_t last = rows % kTileRows<T>, full = rows - last;
+  const std::int64_t vectors = (columns + kLanes<T> - 1) / kLanes<T>;
   if (full > 0)
-    multiply_columns<T, kTileRows<T>, tile_vectors(kTileRows<T>)>(full, columns, 0, depth, place, c, ldc, add);
+    multiply_columns<T, kTileRows<T>, tile_vectors(kTileRows<T>)>(full, vectors, 0, depth, place, c, ldc, add);
   if (last > 0)
-    multiply_last_rows<T, kTileRows<T> - 1>(last, columns, depth, place.at(full, 0), c + full * ldc, ldc, add);
+    multiply_last_rows<T, kTileRows<T> - 1>(last, vectors, depth, place.at(full, 0), c + full * ldc, ldc, add);
 }
 
 /// Sums of the lanes of R x C vectors of products, for the terms [k, k + depth).
@@ -355,7 +383,7 @@ struct OwnedScratch : Scratch<T> {
 template <class T>
 void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& x, T* c,
                     std::int64_t ldc, bool add) {
-  multiply_tiles<T>(rows, columns, depth, Strided<T>{x}, c, ldc, add);
+  multiply_tiles<T>(rows, columns, depth, Strided<T>{x, columns}, c, ldc, add);
 }
 
 template <class T>

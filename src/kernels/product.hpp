@@ -58,13 +58,17 @@ struct Operands {
 
 /// One pair of operands whose terms lie anywhere: a's element (i, k) is at `a[i * a_row + a_term[k]]`, and b's vector v
 /// of row k, which holds the columns from `v * kLanes` on, at `b[b_term[k] + b_vector[v]]`. All vectors are readable.
+/// The first `c_count[v]` elements of the result's vector v go to `c_vector[v]` of its row. Results that are not added
+/// to others begin with `bias`, one for each row, unless that is null.
 template <class T>
 struct ListedOperands {
   const T* a;
   std::int64_t a_row;
   const std::int64_t* a_term;
   const T* b;
-  const std::int64_t *b_term, *b_vector;
+  const std::int64_t *b_term, *b_vector, *c_vector;
+  const int* c_count;
+  const T* bias = nullptr;
 };
 
 /// c[i, j] = sum over k of a[i, k] b[k, j], or += with `add`; c has rows of `ldc` elements.
