@@ -1,14 +1,13 @@
+#include <algorithm>
+
 #include "base/fail.hpp"
-#include "core/call_list.hpp"
 #include "core/node.hpp"
-#include "taper/creation.hpp"
 
-namespace taper::autograd {
+namespace taper::detail {
 
-using detail::Call;
-using detail::CallList;
-using detail::Node;
-using detail::TensorImpl;
+using autograd::Input;
+using autograd::Op;
+using autograd::Operand;
 
 namespace {
 
@@ -35,40 +34,60 @@ Operand operand_of(const TensorImpl& impl) {
        impl.history, ", got ", impl.buffer->history, "; make the view after the change");
 }
 
-/// Lists the operands of a call and checks their element types. True when the call is to be recorded: then it also
-/// refuses a value whose history was rewritten through another view of its data.
-bool prepare(const Op& op, std::span<const Input> inputs, std::span<const Input> aux, DType output,
-             CallList<Operand>& operands) {
+}  // namespace
+
+// Inline in each caller: what a call knows stays in registers.
+[[gnu::always_inline]] inline Call::Call(const Op& called, std::span<const Input> its_inputs,
+                                         std::span<const Input> its_aux, const Shape& output_shape, DType output_dtype,
+                                         const void* its_attributes, std::size_t its_attribute_bytes)
+    : op(called),
+      inputs(its_inputs),
+      aux(its_aux),
+      attributes(its_attributes),
+      attribute_bytes(its_attribute_bytes),
+      operands(inputs.size() + aux.size()) {
   const DType first = inputs[0].tensor->dtype();
   if (!op.forward[int(first)]) [[unlikely]]
     fail_dtype(op, first);
-  const bool recording = grad_enabled && is_floating(output) && op.backward[int(first)];
-  bool any = false;
+  const bool recording = grad_enabled && is_floating(output_dtype) && op.backward[int(first)];
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const DType dtype = inputs[i].tensor->dtype();
     if (dtype != first && is_floating(dtype) && is_floating(first)) [[unlikely]]
       fail_mixed(op, first, dtype);
     const TensorImpl& impl = *inputs[i].tensor->impl();
-    if (recording && impl.node) {
-      any = true;
-      if (impl.history != impl.buffer->history) [[unlikely]]
-        fail_history(op, impl);
-    }
     operands.set(i, operand_of(impl));
+    n_extents += std::size_t(impl.shape.rank());
+    if (!recording || !impl.node) continue;
+    if (impl.history != impl.buffer->history) [[unlikely]]
+      fail_history(op, impl);
+    recorded = true;
+    latest_position = std::max(latest_position, impl.node->position);
+    if (!passes_gradient(op, i, impl.shape.numel(), output_shape.numel()))
+      needs |= op.needs[std::min<std::size_t>(i, 3)];
   }
-  for (std::size_t i = 0; i < aux.size(); ++i) operands.set(inputs.size() + i, operand_of(*aux[i].tensor->impl()));
-  return any;
+  for (std::size_t i = 0; i < aux.size(); ++i) {
+    const TensorImpl& impl = *aux[i].tensor->impl();
+    operands.set(inputs.size() + i, operand_of(impl));
+    n_extents += std::size_t(impl.shape.rank());
+  }
 }
 
-void run_forward(const Call& call, const TensorImpl& output) {
-  const std::size_t n = call.inputs.size();
-  call.op.forward[int(call.operands[0].dtype)](ForwardArgs{.inputs = call.operands.first(n),
-                                                           .output = operand_of(output),
-                                                           .aux = call.operands.subspan(n),
-                                                           .attributes = call.attributes});
+[[gnu::always_inline]] inline void Call::run_forward(const TensorImpl& output) const {
+  const std::span<const Operand> all = operands.all();
+  op.forward[int(all[0].dtype)](autograd::ForwardArgs{.inputs = all.first(inputs.size()),
+                                                      .output = operand_of(output),
+                                                      .aux = all.subspan(inputs.size()),
+                                                      .attributes = attributes});
 }
 
-}  // namespace
+}  // namespace taper::detail
+
+namespace taper::autograd {
+
+using detail::Call;
+using detail::grad_enabled;
+using detail::Node;
+using detail::TensorImpl;
 
 bool is_grad_enabled() noexcept { return grad_enabled; }
 
@@ -77,19 +96,17 @@ GradModeGuard::~GradModeGuard() { grad_enabled = before_; }
 
 Tensor apply(const Op& op, std::span<const Input> inputs, const Shape& output_shape, DType output_dtype,
              const void* attributes, std::size_t attribute_bytes, std::span<const Input> aux) {
-  CallList<Operand> operands(inputs.size() + aux.size());
-  const bool recorded = prepare(op, inputs, aux, output_dtype, operands);
-  Tensor output = empty(output_shape, output_dtype);
-  const Call call{op, inputs, aux, operands.all(), attributes, attribute_bytes};
-  run_forward(call, *output.impl());
-  if (recorded) output.impl()->node = record(call, *output.impl());
+  const Call call(op, inputs, aux, output_shape, output_dtype, attributes, attribute_bytes);
+  Tensor output = detail::new_tensor(output_shape, output_dtype);
+  call.run_forward(*output.impl());
+  if (call.recorded) output.impl()->node = record(call, *output.impl());
   return output;
 }
 
 void apply_in_place(const Op& op, std::span<const Input> inputs, const void* attributes, std::size_t attribute_bytes) {
-  CallList<Operand> operands(inputs.size());
-  const bool recorded = prepare(op, inputs, {}, inputs[0].tensor->dtype(), operands);
-  TensorImpl& target = *inputs[0].tensor->impl();
+  const Tensor& changed = *inputs[0].tensor;
+  const Call call(op, inputs, {}, changed.shape(), changed.dtype(), attributes, attribute_bytes);
+  TensorImpl& target = *changed.impl();
   if (grad_enabled && target.node && target.node->is_leaf()) [[unlikely]]
     fail(ErrorKind::tape, op.name,
          "_: a leaf that requires grad was changed in place: expected grad mode off, got on; use "
@@ -98,9 +115,8 @@ void apply_in_place(const Op& op, std::span<const Input> inputs, const void* att
     fail(ErrorKind::tape, op.name,
          "_: a view of a tensor that requires grad was changed in place: expected a tensor with "
          "data of its own, got a view; clone() it first or use NoGradGuard");
-  const Call call{op, inputs, {}, operands.all(), attributes, attribute_bytes};
-  Node* node = recorded ? record(call, target) : nullptr;
-  run_forward(call, target);
+  Node* node = call.recorded ? record(call, target) : nullptr;
+  call.run_forward(target);
   ++target.buffer->version;
   if (node) {
     node->output_version = target.buffer->version;
@@ -125,12 +141,11 @@ Tensor share_as(const Tensor& input, const Shape& shape) {
                          .backward = {copy_gradient, copy_gradient, nullptr},
                          .passes_gradient = 1};
   const Input inputs[] = {input};
-  CallList<Operand> operands(1);
-  const bool recorded = prepare(op, inputs, {}, input.dtype(), operands);
+  const Call call(op, inputs, {}, shape, input.dtype(), nullptr, 0);
   TensorImpl& source = *input.impl();
   Tensor output = detail::adopt(detail::retain(source.buffer), shape, source.dtype);
   output.impl()->is_view = source.is_view || source.node;
-  if (recorded) output.impl()->node = record({op, inputs, {}, operands.all(), nullptr, 0}, *output.impl());
+  if (call.recorded) output.impl()->node = record(call, *output.impl());
   return output;
 }
 

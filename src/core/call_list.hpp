@@ -29,7 +29,7 @@ class CallList {
   /// Writes element `i`, which was not written before.
   void set(std::size_t i, const T& value) { new (data_ + i) T(value); }
   T& operator[](std::size_t i) { return data_[i]; }
-  std::span<T> all() { return {data_, size_}; }
+  std::span<const T> all() const { return {data_, size_}; }
 
  private:
   static constexpr std::size_t kFew = 6;

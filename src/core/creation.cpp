@@ -14,12 +14,11 @@
 
 namespace taper {
 
-Tensor empty(const Shape& shape, DType dtype) {
-  const auto bytes = checked::mul(shape.numel(), std::int64_t(size_of(dtype)));
-  if (!bytes) [[unlikely]]
-    fail(ErrorKind::shape, "empty: number of bytes overflows 64 bits: expected below 2^63, got shape ", shape);
-  return detail::adopt(detail::new_buffer(std::size_t(*bytes)), shape, dtype);
+[[gnu::cold]] void detail::fail_bytes(const Shape& shape) {
+  fail(ErrorKind::shape, "empty: number of bytes overflows 64 bits: expected below 2^63, got shape ", shape);
 }
+
+Tensor empty(const Shape& shape, DType dtype) { return detail::new_tensor(shape, dtype); }
 
 Tensor full(const Shape& shape, Scalar value, DType dtype) {
   Tensor out = empty(shape, dtype);

@@ -6,17 +6,12 @@
 
 namespace taper::detail {
 
-using autograd::Operand;
+using autograd::kNeedsOutput;
 
 void destroy(TensorImpl* impl) noexcept {
   release(impl->buffer);
   release(impl->node);
   deallocate(impl, sizeof(TensorImpl));
-}
-
-Tensor adopt(Buffer* buffer, const Shape& shape, DType dtype) {
-  return Tensor(new (allocate(sizeof(TensorImpl))) TensorImpl{
-      .refs = {}, .dtype = dtype, .history = buffer->history, .buffer = buffer, .shape = shape});
 }
 
 void release_saved(Node& node) noexcept {
@@ -51,16 +46,17 @@ constinit thread_local Dead dead{};
 }  // namespace
 
 void destroy(Node* node) noexcept {
-  dead.push(node);
-  if (dead.freeing) return;
+  if (dead.freeing) return dead.push(node);
   dead.freeing = true;
-  while (dead.next) {
-    Node* const last = dead.pop();
-    if (!last->released) release_saved(*last);
-    for (const NodeOperand& input : last->inputs())
+  release(node->gradient);
+  for (;;) {
+    if (!node->released) release_saved(*node);
+    for (const NodeOperand& input : node->inputs())
       if (input.producer && input.producer->refs.drop()) dead.push(input.producer);
-    delete last->extra;
-    deallocate(last, last->block_bytes);
+    delete node->extra;
+    deallocate(node, node->block_bytes);
+    if (!dead.next) break;
+    node = dead.pop();
   }
   dead.freeing = false;
 }
@@ -71,13 +67,15 @@ namespace {
 
 constinit thread_local std::uint64_t last_position = 0;
 
-/// Copies four extents at a time, which is a move or two: a shape has room for eight, and a node's block for three more
+/// Copies four extents at a time, which is a move or two: a shape has room for eight, and a node's block for four more
 /// than its own.
 std::int64_t* copy_extents(const std::int64_t* from, int rank, std::int64_t* to) {
-  for (int d = 0; d < rank; d += 4) std::memcpy(to + d, from + d, 4 * sizeof(*to));
+  std::memcpy(to, from, 4 * sizeof(*to));
+  if (rank > 4) [[unlikely]]
+    std::memcpy(to + 4, from + 4, 4 * sizeof(*to));
   return to + rank;
 }
-constexpr std::size_t kSpareExtents = 3;
+constexpr std::size_t kSpareExtents = 4;
 
 std::size_t bytes_of(std::size_t n_operands, std::size_t attribute_bytes, std::size_t n_extents) {
   return sizeof(Node) + n_operands * sizeof(NodeOperand) + attribute_bytes +
@@ -99,25 +97,13 @@ Node* new_leaf_node(const TensorImpl& impl) {
 }
 
 Node* record(const Call& call, const TensorImpl& output) {
-  const std::size_t n_inputs = call.inputs.size();
-  std::uint32_t needs = 0;  // what the gradients that can be asked for will read, as in `Op::needs`
-  std::uint64_t position = last_position;
-  std::size_t n_extents = std::size_t(output.shape.rank());
-  for (const Operand& operand : call.operands) n_extents += std::size_t(operand.rank);
-  for (std::size_t i = 0; i < n_inputs; ++i) {
-    const Node* producer = call.inputs[i].tensor->impl()->node;
-    if (!producer) continue;
-    position = std::max(position, producer->position);
-    if (!passes_gradient(call.op, i, call.operands[i].numel, output.shape.numel()))
-      needs |= call.op.needs[std::min<std::size_t>(i, 3)];
-  }
-  last_position = ++position;
-
+  const std::size_t n_inputs = call.inputs.size(), n_operands = n_inputs + call.aux.size();
   const std::size_t attribute_bytes = (call.attribute_bytes + 7) / 8 * 8;
-  const std::size_t bytes = bytes_of(call.operands.size(), attribute_bytes, n_extents);
+  const std::size_t bytes = bytes_of(n_operands, attribute_bytes, std::size_t(output.shape.rank()) + call.n_extents);
+  last_position = std::max(last_position, call.latest_position) + 1;
   auto* node = new (allocate(bytes)) Node{.op = &call.op,
-                                          .position = position,
-                                          .output = needs & autograd::kNeedsOutput ? retain(output.buffer) : nullptr,
+                                          .position = last_position,
+                                          .output = call.needs & kNeedsOutput ? retain(output.buffer) : nullptr,
                                           .numel = output.shape.numel(),
                                           .output_version = output.buffer->version,
                                           .block_bytes = std::uint32_t(bytes),
@@ -126,24 +112,25 @@ Node* record(const Call& call, const TensorImpl& output) {
                                           .n_aux = std::uint8_t(call.aux.size()),
                                           .rank = std::uint8_t(output.shape.rank()),
                                           .dtype = output.dtype,
-                                          .saved_any = needs != 0 || !call.aux.empty()};
+                                          .saved_any = call.needs != 0 || n_operands > n_inputs};
   if (call.attribute_bytes > 0) std::memcpy(node->attributes(), call.attributes, call.attribute_bytes);
 
+  NodeOperand* to = node->operands().data();
   std::int64_t* extents = copy_extents(output.shape.begin(), output.shape.rank(), node->extents());
-  NodeOperand* const operands = node->operands().data();
-  for (std::size_t i = 0; i < call.operands.size(); ++i) {
-    const Operand& from = call.operands[i];
-    const bool is_input = i < n_inputs;
-    const TensorImpl& impl = *(is_input ? call.inputs[i] : call.aux[i - n_inputs]).tensor->impl();
-    const bool saves = !is_input || (i < 31 && (needs >> i & 1));
-    operands[i] = {.producer = is_input ? retain(impl.node) : nullptr,
-                   .saved = saves ? retain(impl.buffer) : nullptr,
-                   .numel = from.numel,
-                   .version = impl.buffer->version,
-                   .rank = std::uint8_t(from.rank),
-                   .dtype = from.dtype};
-    extents = copy_extents(from.extents, from.rank, extents);
+  const auto write = [&](const TensorImpl& from, Node* producer, bool saves) {
+    *to++ = {.producer = producer,
+             .saved = saves ? retain(from.buffer) : nullptr,
+             .numel = from.shape.numel(),
+             .version = from.buffer->version,
+             .rank = std::uint8_t(from.shape.rank()),
+             .dtype = from.dtype};
+    extents = copy_extents(from.shape.begin(), from.shape.rank(), extents);
+  };
+  for (std::size_t i = 0; i < n_inputs; ++i) {
+    const TensorImpl& input = *call.inputs[i].tensor->impl();
+    write(input, retain(input.node), i < 31 && (call.needs >> i & 1));
   }
+  for (const auto& extra : call.aux) write(*extra.tensor->impl(), nullptr, true);
   return node;
 }
 

@@ -65,31 +65,23 @@ bool passes(const Node& node, std::size_t i, const NodeOperand& input) {
   return passes_gradient(*node.op, i, input.numel, node.numel);
 }
 
-void list_operands(Node& node, CallList<Operand>& operands) {
-  const std::int64_t* extents = node.extents() + node.rank;
-  for (std::size_t i = 0; const NodeOperand& from : node.operands()) {
-    operands.set(i++, {elements(from.saved), extents, from.numel, from.rank, from.dtype});
-    extents += from.rank;
-  }
-}
+/// The memory for the gradient that one input gets of `node`, and whether it is to be added. A producer that gathers
+/// for the first time gets fresh memory to be written, later contributions are added; a second input from one producer
+/// (a twin) gets memory of its own, so that an op never sees the same gradient twice.
+struct Place {
+  Buffer* memory;
+  bool add, is_twin;
+};
 
-/// The place for the gradient of one input. A producer that gathers for the first time gets fresh memory to be written,
-/// later contributions are added; a second input from one producer (a twin) gets memory of its own, so that an op never
-/// sees the same gradient twice.
-GradientSlot slot_for(const Node& node, const Operand& input, Node& producer, bool& twins) {
+Place place_for(const Node& node, Node& producer) {
   const auto consumer = std::uint32_t(node.position);
-  const bool twin = producer.gradient && producer.last_consumer == consumer;
+  const bool is_twin = producer.gradient && producer.last_consumer == consumer;
   producer.last_consumer = consumer;
-  GradientSlot slot{.gradient = input};
-  if (twin) [[unlikely]] {
-    twins = true;
-    slot.gradient.data = new_gradient(producer)->data();
-    return slot;
-  }
-  slot.add = producer.gradient != nullptr;
-  producer.gradient = slot.add ? unshared(producer.gradient) : new_gradient(producer);
-  slot.gradient.data = producer.gradient->data();
-  return slot;
+  if (is_twin) [[unlikely]]
+    return {new_gradient(producer), false, true};
+  const bool add = producer.gradient != nullptr;
+  producer.gradient = add ? unshared(producer.gradient) : new_gradient(producer);
+  return {producer.gradient, add, false};
 }
 
 void add_twins(std::span<const NodeOperand> inputs, std::span<const GradientSlot> slots) {
@@ -100,20 +92,26 @@ void add_twins(std::span<const NodeOperand> inputs, std::span<const GradientSlot
 
 /// Runs the op's backward. True when some input gets the gradient of the output as it is.
 bool compute(Node& node) {
-  const std::span<const NodeOperand> inputs = node.inputs();
-  CallList<Operand> operands(node.operands().size());
+  const std::span<const NodeOperand> inputs = node.inputs(), from = node.operands();
+  CallList<Operand> operands(from.size());
   CallList<GradientSlot> slots(inputs.size());
-  list_operands(node, operands);
+  const std::int64_t* extents = node.extents() + node.rank;
   bool computes = false, some_pass = false, twins = false;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    slots.set(i, {});
-    if (!wants_gradient(inputs[i])) continue;
-    if (passes(node, i, inputs[i])) {
-      some_pass = true;
-      continue;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    operands.set(i, {elements(from[i].saved), extents, from[i].numel, from[i].rank, from[i].dtype});
+    if (i < inputs.size()) {
+      Place place{};
+      if (wants_gradient(from[i])) {
+        if (passes(node, i, from[i]))
+          some_pass = true;
+        else
+          place = place_for(node, *from[i].producer);
+      }
+      slots.set(i, {{elements(place.memory), extents, from[i].numel, from[i].rank, from[i].dtype}, place.add});
+      computes |= place.memory != nullptr;
+      twins |= place.is_twin;
     }
-    slots[i] = slot_for(node, operands[i], *inputs[i].producer, twins);
-    computes = true;
+    extents += from[i].rank;
   }
   if (!computes) return some_pass;
   const std::span<const Operand> all = operands.all();

@@ -31,6 +31,14 @@ Walk::~Walk() {
   if (nodes_.capacity() <= kKeptCapacity) kept_list = std::move(nodes_);
 }
 
+inline void Walk::append(Node* node) {
+  in_order_ &= node->position < last_position_;
+  last_position_ = node->position;
+  node->wanted = true;
+  node->target = false;
+  nodes_.push_back(node);
+}
+
 /// False when another walk holds one of the nodes.
 bool Walk::collect(std::span<Node* const> roots) {
   for (Node* root : roots)
@@ -72,19 +80,13 @@ bool Walk::is_active(const Walk* walk) const {
   return active != nullptr;
 }
 
-void Walk::append(Node* node) {
-  in_order_ = in_order_ && (nodes_.empty() || nodes_.back()->position > node->position);
-  node->wanted = true;
-  node->target = false;
-  nodes_.push_back(node);
-}
-
 void Walk::let_go() noexcept {
   // The earliest first: what a node alone owns is another thread's as soon as the node is let go.
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node)
     (*node)->walk.store(nullptr, std::memory_order_release);
   nodes_.clear();
   in_order_ = true;
+  last_position_ = UINT64_MAX;
 }
 
 }  // namespace taper::detail

@@ -29,8 +29,9 @@ class Walk {
   void let_go() noexcept;
 
   std::vector<Node*> nodes_;
-  bool in_order_ = true;
-  const Walk* const outer_;  ///< of this thread, when a hook differentiates
+  bool in_order_ = true;                      ///< as they were appended
+  std::uint64_t last_position_ = UINT64_MAX;  ///< of the node appended last
+  const Walk* const outer_;                   ///< of this thread, when a hook differentiates
 };
 
 }  // namespace taper::detail

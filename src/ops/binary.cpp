@@ -35,7 +35,7 @@ void binary_forward(const ForwardArgs& args) {
 kernels::GradPlan grad_plan_of(const Operand& dy, const Operand& a, const Operand& b, int operand) {
   if (a.numel != dy.numel || b.numel != dy.numel) return kernels::grad_plan(dy.shape(), a.shape(), b.shape(), operand);
   kernels::GradPlan plan;
-  plan.elementwise = kernels::same_shape_plan(dy.numel);
+  plan.elementwise.numel = plan.elementwise.inner = dy.numel;
   return plan;
 }
 
