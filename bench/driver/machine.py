@@ -4,9 +4,23 @@ import json
 import subprocess
 
 
+def measured(program):
+    return json.loads(subprocess.run([program], check=True, capture_output=True, text=True).stdout)
+
+
 class Machine:
     def __init__(self, program):
-        self.constants = json.loads(subprocess.run([program], check=True, capture_output=True, text=True).stdout)
+        self.program = program
+        self.constants = measured(program)
+
+    def measure_again(self):
+        """Keeps the best of each constant: other programs may have been in the way of one measurement."""
+        again = measured(self.program)
+        for name in ("peak_float32", "peak_float64", "divisions", "roots"):
+            self.constants[name] = max(self.constants[name], again[name])
+        self.constants["fork"] = min(self.constants["fork"], again["fork"])
+        for level, other in zip(self.constants["levels"], again["levels"]):
+            level.update({kind: max(level[kind], other[kind]) for kind in ("read", "write", "copy")})
 
     def level(self, size):
         """The nearest level of memory that holds so many bytes."""

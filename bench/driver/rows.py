@@ -293,4 +293,19 @@ GROWTH = [
 
 # --- a flood of denormals: an MLP whose inputs, and so products and gradients, are below the normal numbers ------------
 
-DENORMAL = ("MLP step/batch 64", "mlp_step n=64", "mlp_step n=64 denormal=1")
+
+@dataclass
+class Flood:
+    """Two tasks that differ in their numbers only."""
+
+    name: str
+    usual: str
+    flooded: str
+
+
+FLOODS = [
+    Flood("MLP step/batch 64, denormals count as 0 as in trainings from JSON", "mlp_step n=64 flush=1",
+          "mlp_step n=64 flush=1 denormal=1"),
+    Flood("MLP step/batch 64, denormals are computed as C++ programs are used to", "mlp_step n=64",
+          "mlp_step n=64 denormal=1"),
+]
