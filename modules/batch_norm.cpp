@@ -1,6 +1,7 @@
 #include "kernels/batch_norm.hpp"
 
 #include "catalogue.hpp"
+#include "core/effect.hpp"
 #include "norm.hpp"
 #include "taper/nn/norm.hpp"
 
@@ -56,7 +57,11 @@ void check_batch_size(const Shape& input) {
 /// The moments that stand for running statistics.
 void take_running_stats(const BatchNormParams& p, const Tensor& mean, const Tensor& variance, const Tensor& moments) {
   visit_floating(mean.dtype(), [&]<class T>(Type<T>) {
-    kernels::fixed_moments(p, mean.data<T>(), variance.data<T>(), moments_in(moments));
+    const auto take = [](const ForwardArgs& args) {
+      kernels::fixed_moments(args.attributes_as<BatchNormParams>(), args.inputs[0].as<T>(), args.inputs[1].as<T>(),
+                             args.aux[0].as<Moments>());
+    };
+    detail::run_effect("take running statistics", take, {mean, variance}, {moments}, p);
   });
 }
 
@@ -67,14 +72,9 @@ void check_rank(const char* where, const Shape& input, int spatial_dims, const s
        "-D input with the batch, got ", rank, "-D ", text);
 }
 
-}  // namespace
-
-// --- function -------------------------------------------------------------------------------------------------------
-
-namespace functional {
-
-Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
-                  const Tensor& bias, const BatchNormFuncOptions& options) {
+/// `batches`: as for `update_running_stats`.
+Tensor normalised(const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
+                  const Tensor& bias, const BatchNormFuncOptions& options, const Tensor& batches) {
   const char* where = kBatchNorm.name;
   check_companions(where, input, running_mean, running_var, weight, bias);
   check_eps(where, options.eps);
@@ -98,8 +98,19 @@ Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor&
   if (!options.training && samples > 0) take_running_stats(params, running_mean, running_var, moments);
   const Tensor y = apply_norm(kBatchNorm, input, weight, bias, params, moments);
   if (options.training && tracked && samples > 0)
-    update_running_stats(running_mean, running_var, options.momentum, samples * params.spatial, 1, moments);
+    update_running_stats(running_mean, running_var, options.momentum, samples * params.spatial, 1, moments, batches);
   return y;
+}
+
+}  // namespace
+
+// --- function -------------------------------------------------------------------------------------------------------
+
+namespace functional {
+
+Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
+                  const Tensor& bias, const BatchNormFuncOptions& options) {
+  return normalised(input, running_mean, running_var, weight, bias, options, Tensor());
 }
 
 }  // namespace functional
@@ -112,10 +123,11 @@ Tensor BatchNorm<N>::forward(const Tensor& x) {
   check_rank(Options::kType, x.shape(), N, to_string(x.shape()));
   check_features(Options::kType, "num_features", x.shape(), x.shape()[1], *o.num_features);
   const bool tracks = this->is_training() && this->running_mean.defined();
-  const double share = o.momentum ? *o.momentum : tracks ? 1 / (this->num_batches_tracked.item() + 1) : 0;
-  const Tensor y = functional::batch_norm(
-      x, this->running_mean, this->running_var, this->weight, this->bias,
-      {.training = this->is_training() || !this->running_mean.defined(), .momentum = share, .eps = o.eps});
+  const BatchNormFuncOptions options{.training = this->is_training() || !this->running_mean.defined(),
+                                     .momentum = o.momentum.value_or(0),
+                                     .eps = o.eps};
+  const Tensor y = normalised(x, this->running_mean, this->running_var, this->weight, this->bias, options,
+                              tracks && !o.momentum ? this->num_batches_tracked : Tensor());
   if (tracks) {
     const NoGradGuard no_grad;
     this->num_batches_tracked.add_(1);

@@ -1,4 +1,5 @@
 #include "base/fail.hpp"
+#include "core/effect.hpp"
 #include "kernels/losses.hpp"
 #include "reduced_loss.hpp"
 #include "spatial.hpp"
@@ -143,6 +144,21 @@ std::string position(std::int64_t row, const Shape& rows) {
   return text;
 }
 
+struct TargetCheck {
+  const char* where;
+  kernels::ClassLoss loss;
+  Shape rows;
+};
+
+void check_targets(const ForwardArgs& args) {
+  const auto& [where, p, rows] = args.attributes_as<TargetCheck>();
+  const auto* indices = args.inputs[0].as<std::int64_t>();
+  const std::int64_t bad = kernels::find_bad_target(indices, p.rows(), p.classes, p.ignore_index);
+  if (bad >= 0)
+    fail(ErrorKind::shape, where, ": class index out of range: expected 0 to ", p.classes - 1, ", got ", indices[bad],
+         position(bad, rows));
+}
+
 void check_class_indices(const char* where, const Tensor& input, const Tensor& target, const kernels::ClassLoss& p) {
   const Shape rows = row_shape(input.shape());
   if (target.dtype() != DType::int64)
@@ -151,11 +167,7 @@ void check_class_indices(const char* where, const Tensor& input, const Tensor& t
   if (!(target.shape() == rows))
     fail(ErrorKind::shape, where, ": class indices have the wrong shape for scores ", input.shape(), ": expected ",
          rows, ", got ", target.shape());
-  const auto* indices = target.data<std::int64_t>();
-  const std::int64_t bad = kernels::find_bad_target(indices, p.rows(), p.classes, p.ignore_index);
-  if (bad >= 0)
-    fail(ErrorKind::shape, where, ": class index out of range: expected 0 to ", p.classes - 1, ", got ", indices[bad],
-         position(bad, rows));
+  detail::run_effect("check targets", check_targets, {target}, {}, TargetCheck{where, p, rows});
 }
 
 void check_weight(const char* where, const std::vector<double>& weight, std::int64_t classes) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "catalogue.hpp"
+#include "core/effect.hpp"
 #include "kernels/embedding.hpp"
 #include "kernels/index.hpp"
 #include "spatial.hpp"
@@ -85,12 +86,18 @@ std::string place_of(std::int64_t i, const Shape& shape) {
   return cat('[', text, ']');
 }
 
-void check_indices(const Tensor& input, std::int64_t rows) {
-  const std::int64_t* values = input.data<std::int64_t>();
-  const std::int64_t bad = kernels::find_bad_index(values, input.numel(), rows);
+void check_values(const ForwardArgs& args) {
+  const std::int64_t rows = args.attributes_as<std::int64_t>();
+  const auto& input = args.inputs[0];
+  const auto* values = input.as<std::int64_t>();
+  const std::int64_t bad = kernels::find_bad_index(values, input.numel, rows);
   if (bad >= 0) [[unlikely]]
     fail(ErrorKind::shape, "embedding: index out of range: expected 0 to ", rows - 1, ", got ", values[bad], " at ",
-         place_of(bad, input.shape()));
+         place_of(bad, Shape(input.shape())));
+}
+
+void check_indices(const Tensor& input, std::int64_t rows) {
+  detail::run_effect("check index", check_values, {input}, {}, rows);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "base/checked.hpp"
 #include "base/window.hpp"
 #include "catalogue.hpp"
+#include "core/effect.hpp"
 #include "kernels/index.hpp"
 #include "kernels/max_unpool.hpp"
 #include "spatial.hpp"
@@ -116,17 +117,27 @@ Shape output_shape(const MaxUnpoolOptions<N>& options, const Shape& input) {
   return input.slice(0, input.rank() - N).concat(Shape(out));
 }
 
+struct IndexCheck {
+  const char* where;
+  std::int64_t out;
+};
+
+void check_values(const ForwardArgs& args) {
+  const auto [where, out] = args.attributes_as<IndexCheck>();
+  const auto* values = args.inputs[0].as<std::int64_t>();
+  const std::int64_t bad = kernels::find_bad_index(values, args.inputs[0].numel, out);
+  if (bad >= 0)
+    fail(ErrorKind::shape, where, ": index out of range: expected 0 to ", out - 1, ", got ", values[bad],
+         " for element ", bad);
+}
+
 /// Refuses indices that are not whole numbers, one for each element of the input, within a plane of the output.
 void check_indices(const char* where, const Tensor& indices, const Shape& input, const MaxUnpoolParams& p) {
   if (indices.dtype() != DType::int64)
     fail(ErrorKind::type, where, ": indices must be whole numbers: expected int64, got ", indices.dtype());
   if (!(indices.shape() == input))
     fail(ErrorKind::shape, where, ": indices do not fit the input: expected ", input, ", got ", indices.shape());
-  const std::int64_t* values = indices.data<std::int64_t>();
-  const std::int64_t bad = kernels::find_bad_index(values, indices.numel(), p.out);
-  if (bad >= 0)
-    fail(ErrorKind::shape, where, ": index out of range: expected 0 to ", p.out - 1, ", got ", values[bad],
-         " for element ", bad);
+  detail::run_effect("check index", check_values, {indices}, {}, IndexCheck{where, p.out});
 }
 
 template <int N>

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "core/capture.hpp"
 #include "taper/autograd.hpp"
 #include "taper/ops.hpp"
 
@@ -26,6 +27,7 @@ std::vector<Tensor> Module::forward_outputs(std::span<const Tensor> inputs) { re
 std::vector<std::string> Module::further_outputs() const { return {}; }
 
 void Module::train(bool on) {
+  if (training_ != on) detail::mode_changed(this);
   training_ = on;
   for (const auto& [name, child] : children_) child->train(on);
 }
@@ -125,6 +127,7 @@ void Module::zero_grad() {
 void Module::to(DType dtype) {
   if (!is_floating(dtype))
     fail(ErrorKind::type, type_name(), ": parameters must be floating: expected float32 or float64, got ", dtype);
+  detail::module_changed();
   for (auto& [name, tensor] : parameters_)
     if (tensor->defined()) *tensor = tensor->detach().to(dtype).requires_grad_(tensor->requires_grad());
   for (auto& [name, tensor] : buffers_)
@@ -158,6 +161,7 @@ std::string Module::to_string() const {
 }
 
 void Module::register_parameter(const std::string& name, Tensor& parameter) {
+  detail::module_changed();
   if (parameter.defined()) parameter.requires_grad_().set_name(name);
   parameters_.emplace_back(name, &parameter);
 }
@@ -170,6 +174,7 @@ void Module::register_module(const std::string& name, Module& child) {
     fail(ErrorKind::config, type_name(),
          ": a child's name must be new and without a dot: expected another name, got \"", name, '"');
   children_.emplace_back(name, &child);
+  detail::module_changed();
 }
 
 void Module::register_modules(std::initializer_list<Named> children) {

@@ -2,6 +2,7 @@
 
 #include "norm.hpp"
 
+#include "core/effect.hpp"
 #include "kernels/batch_norm.hpp"
 
 namespace taper::nn {
@@ -85,13 +86,30 @@ void check_features(const char* where, const char* key, const Shape& input, std:
          " in ", input);
 }
 
+namespace {
+
+struct RunningUpdate {
+  double momentum;
+  std::int64_t count, samples;
+  bool counted;  ///< the momentum follows from the number of batches
+};
+
+template <class T>
+void update_running(const autograd::ForwardArgs& args) {
+  const auto& u = args.attributes_as<RunningUpdate>();
+  const double share = u.counted ? 1 / (double(*args.inputs[3].as<std::int64_t>()) + 1) : u.momentum;
+  kernels::update_running(share, u.count, u.samples, args.aux[0].numel, args.inputs[0].as<kernels::Moments>(),
+                          args.aux[0].as<T>(), args.aux[1].as<T>());
+}
+
+}  // namespace
+
 void update_running_stats(const Tensor& mean, const Tensor& variance, double momentum, std::int64_t count,
-                          std::int64_t samples, const Tensor& moments) {
-  visit_floating(mean.dtype(), [&]<class T>(Type<T>) {
-    kernels::update_running(momentum, count, samples, mean.numel(), moments_in(moments), mean.data<T>(),
-                            variance.data<T>());
-  });
-  for (const Tensor* changed : {&mean, &variance}) ++changed->impl()->buffer->version;
+                          std::int64_t samples, const Tensor& moments, const Tensor& batches) {
+  const bool counted = batches.defined();
+  const auto update = mean.dtype() == DType::float32 ? update_running<float> : update_running<double>;
+  detail::run_effect("update running statistics", update, {moments, mean, variance, counted ? batches : moments},
+                     {mean, variance}, RunningUpdate{momentum, count, samples, counted});
 }
 
 }  // namespace taper::nn

@@ -41,10 +41,9 @@ void visit_floating(DType dtype, const Body& body) {
 }
 
 /// Memory for the moments of `n` groups, as an auxiliary array of a record.
-inline Tensor new_moments(std::int64_t n) { return empty({n, 4}, DType::float64); }
-inline kernels::Moments* moments_in(const Tensor& tensor) {
+inline Tensor new_moments(std::int64_t n) {
   static_assert(sizeof(kernels::Moments) == 4 * sizeof(double));
-  return reinterpret_cast<kernels::Moments*>(tensor.data<double>());
+  return empty({n, 4}, DType::float64);
 }
 
 /// Records one norm; a weight or bias that is not defined is left out.
@@ -92,9 +91,10 @@ void check_companions(const char* where, const Tensor& input, const Tensor& runn
 /// Refuses a layer's input whose channels are not the option's. Errors: `ErrorKind::shape`.
 void check_features(const char* where, const char* key, const Shape& input, std::int64_t channels, std::int64_t option);
 
-/// Moves running statistics towards `samples` * C moments of `count` elements each; `momentum` is the new share.
+/// Moves running statistics towards `samples` * C moments of `count` elements each; `momentum` is the new share. Given
+/// the number of `batches` before this one, an int64 scalar, the share is that of one batch instead.
 void update_running_stats(const Tensor& mean, const Tensor& variance, double momentum, std::int64_t count,
-                          std::int64_t samples, const Tensor& moments);
+                          std::int64_t samples, const Tensor& moments, const Tensor& batches = Tensor());
 
 /// The fields of batch and instance norm, in PyTorch's order.
 template <class Options>

@@ -33,4 +33,5 @@
 #include "taper/nn/upsample.hpp"
 #include "taper/ops.hpp"
 #include "taper/optim.hpp"
+#include "taper/plan.hpp"
 #include "taper/tensor.hpp"

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
-#include "core/node.hpp"
+#include "core/capture.hpp"
 
 namespace taper::detail {
 
@@ -74,10 +74,14 @@ Operand operand_of(const TensorImpl& impl) {
 
 [[gnu::always_inline]] inline void Call::run_forward(const TensorImpl& output) const {
   const std::span<const Operand> all = operands.all();
-  op.forward[int(all[0].dtype)](autograd::ForwardArgs{.inputs = all.first(inputs.size()),
-                                                      .output = operand_of(output),
-                                                      .aux = all.subspan(inputs.size()),
-                                                      .attributes = attributes});
+  const autograd::Op::Forward forward = op.forward[int(all[0].dtype)];
+  const autograd::ForwardArgs args{.inputs = all.first(inputs.size()),
+                                   .output = operand_of(output),
+                                   .aux = all.subspan(inputs.size()),
+                                   .attributes = attributes};
+  if (recorder) [[unlikely]]
+    recorder->forward(op.name, forward, inputs, args, attribute_bytes);
+  forward(args);
 }
 
 }  // namespace taper::detail

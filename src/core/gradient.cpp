@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/fail.hpp"
+#include "core/capture.hpp"
 #include "kernels/accumulate.hpp"
 
 namespace taper::detail {
@@ -10,6 +11,8 @@ namespace taper::detail {
 namespace {
 
 void add_into(Buffer* sum, Buffer* term, const Node& node) {
+  if (recorder) [[unlikely]]
+    recorder->accumulate(sum, term, node.numel, node.dtype);
   if (node.dtype == DType::float32)
     kernels::accumulate(static_cast<float*>(sum->data()), static_cast<const float*>(term->data()), node.numel);
   else
@@ -18,6 +21,8 @@ void add_into(Buffer* sum, Buffer* term, const Node& node) {
 
 Buffer* copy_of(Buffer* buffer) {
   Buffer* copy = new_buffer(buffer->bytes);
+  if (recorder) [[unlikely]]
+    recorder->copy(copy, buffer);
   std::memcpy(copy->data(), buffer->data(), buffer->bytes);
   return copy;
 }
@@ -38,6 +43,9 @@ void add_contribution(Node& node, Buffer* term) {
 }
 
 void run_hooks(Node& node) {
+  if (recorder && !node.extra->hooks.empty()) [[unlikely]]
+    recorder->refuse("a hook ran on a gradient: expected none, got one on ", node.op->name, ' ', node.shape(),
+                     "; what it does is not repeated, so remove it or run the step as it is");
   for (std::size_t i = 0; i < node.extra->hooks.size(); ++i) {
     const Tensor gradient = adopt(retain(node.gradient), node.shape(), node.dtype);
     const Tensor replaced = (*node.extra->hooks[i])(gradient);
@@ -51,6 +59,8 @@ void run_hooks(Node& node) {
 }
 
 void keep_gradient(Node& node) {
+  if (recorder) [[unlikely]]
+    recorder->reads_gradient(node);
   Tensor& kept = node.ensure_extra().gradient;
   if (kept.defined()) {
     add_into(kept.impl()->buffer, node.gradient, node);
@@ -60,6 +70,8 @@ void keep_gradient(Node& node) {
   // A leaf does not hand its gradient on, so that its memory can be taken over when nobody else holds it.
   const bool takes_over = node.is_leaf() && !node.target && node.gradient->refs.is_one();
   kept = adopt(takes_over ? std::exchange(node.gradient, nullptr) : copy_of(node.gradient), node.shape(), node.dtype);
+  if (recorder) [[unlikely]]
+    recorder->set_gradient(node);
 }
 
 }  // namespace taper::detail

@@ -12,12 +12,24 @@ namespace taper::detail {
 
 // --- counted memory -------------------------------------------------------------------------------------------------
 
+class Recorder;
+/// What writes down the step that this thread captures; null, nearly always (see `capture.hpp`).
+extern constinit thread_local Recorder* recorder;
+void tell_made(Buffer* buffer);
+void tell_freed(Buffer* buffer) noexcept;
+
 inline Buffer* new_buffer(std::size_t bytes) {
   auto* buffer = new (allocate(sizeof(Buffer) + bytes)) Buffer;
   buffer->bytes = bytes;
+  if (recorder) [[unlikely]]
+    tell_made(buffer);
   return buffer;
 }
-inline void destroy(Buffer* buffer) noexcept { deallocate(buffer, sizeof(Buffer) + buffer->bytes); }
+inline void destroy(Buffer* buffer) noexcept {
+  if (recorder) [[unlikely]]
+    tell_freed(buffer);
+  deallocate(buffer, sizeof(Buffer) + buffer->bytes);
+}
 
 inline Buffer* retain(Buffer* buffer) noexcept {
   buffer->refs.add();

@@ -2,6 +2,7 @@
 
 #include "base/fail.hpp"
 #include "core/call_list.hpp"
+#include "core/capture.hpp"
 #include "core/gradient.hpp"
 
 /// One node of the walk: its op computes the gradients of its inputs from the gradient of its output.
@@ -118,12 +119,15 @@ bool compute(Node& node) {
   const Operand dy{node.gradient->data(), node.extents(), node.numel, node.rank, node.dtype};
   Operand y = dy;
   y.data = elements(node.output);
-  node.op->backward[int(inputs[0].dtype)](BackwardArgs{.output_gradient = dy,
-                                                       .inputs = all.first(inputs.size()),
-                                                       .output = y,
-                                                       .aux = all.subspan(inputs.size()),
-                                                       .input_gradients = slots.all(),
-                                                       .attributes = node.attributes()});
+  const BackwardArgs args{.output_gradient = dy,
+                          .inputs = all.first(inputs.size()),
+                          .output = y,
+                          .aux = all.subspan(inputs.size()),
+                          .input_gradients = slots.all(),
+                          .attributes = node.attributes()};
+  if (recorder) [[unlikely]]
+    recorder->backward(*node.op, args, node.attribute_bytes);
+  node.op->backward[int(inputs[0].dtype)](args);
   const int nan = anomaly_mode ? first_nan(slots.all()) : -1;
   if (twins) [[unlikely]]
     add_twins(inputs, slots.all());
@@ -146,6 +150,8 @@ void pass_on(Node& node) {
 }
 
 }  // namespace
+
+bool is_anomaly_enabled() noexcept { return anomaly_mode; }
 
 void propagate(Node& node) {
   check_saved(node);

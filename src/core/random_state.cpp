@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "core/capture.hpp"
 #include "taper/creation.hpp"
 
 namespace taper {
@@ -19,8 +20,11 @@ constinit Shared shared;
 namespace detail {
 
 Generator take_positions(Stream stream, std::uint64_t n) {
-  return {shared.seed.load(std::memory_order_relaxed), stream,
-          shared.positions[int(stream)].fetch_add(n, std::memory_order_relaxed)};
+  const Generator taken{shared.seed.load(std::memory_order_relaxed), stream,
+                        shared.positions[int(stream)].fetch_add(n, std::memory_order_relaxed)};
+  if (recorder) [[unlikely]]
+    recorder->drew(taken, n);
+  return taken;
 }
 
 RandomState random_state() {
@@ -30,6 +34,8 @@ RandomState random_state() {
 }
 
 void set_random_state(const RandomState& state) {
+  if (recorder) [[unlikely]]
+    recorder->refuse("the random numbers were set inside the step: expected manual_seed() outside, got one inside");
   shared.seed.store(state.seed, std::memory_order_relaxed);
   for (int i = 0; i < kStreamCount; ++i) shared.positions[i].store(state.positions[i], std::memory_order_relaxed);
 }

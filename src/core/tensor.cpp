@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "core/capture.hpp"
 #include "core/dispatch.hpp"
-#include "core/node.hpp"
 #include "kernels/elementwise.hpp"
 
 namespace taper {
@@ -22,6 +22,8 @@ std::int64_t Tensor::size(std::int64_t dim) const { return shape()[normalize_dim
 void* Tensor::typed_data(DType dtype) const {
   if (dtype != checked().dtype)
     fail(ErrorKind::type, "data: element type differs: expected ", checked().dtype, ", got ", dtype);
+  if (detail::recorder) [[unlikely]]
+    detail::recorder->touches_elements(*impl_);
   return impl_->buffer->data();
 }
 
@@ -48,6 +50,8 @@ Tensor Tensor::requires_grad_(bool on) const {
   if (on && !impl_->node) {
     impl_->node = detail::new_leaf_node(*impl_);
     impl_->history = impl_->buffer->history;
+    if (detail::recorder) [[unlikely]]
+      detail::recorder->made_leaf(*impl_->node);
   }
   if (!on && checked().node) {
     if (!is_leaf())
@@ -61,12 +65,16 @@ Tensor Tensor::requires_grad_(bool on) const {
 bool Tensor::is_leaf() const { return !checked().node || impl_->node->is_leaf(); }
 
 Tensor Tensor::grad() const {
-  const detail::Node* node = checked().node;
+  detail::Node* node = checked().node;
+  if (detail::recorder && node) [[unlikely]]
+    detail::recorder->reads_gradient(*node);
   return node && node->extra ? node->extra->gradient : Tensor();
 }
 
 void Tensor::set_grad(const Tensor& gradient) const {
   if (!gradient.defined()) {
+    if (detail::recorder && checked().node) [[unlikely]]
+      detail::recorder->drops_gradient(*impl_->node);
     if (checked().node && impl_->node->extra) impl_->node->extra->gradient = Tensor();
     return;
   }
@@ -76,6 +84,8 @@ void Tensor::set_grad(const Tensor& gradient) const {
     fail(ErrorKind::shape, "set_grad: the gradient does not fit the tensor: expected ", dtype(), " ", shape(), ", got ",
          gradient.dtype(), " ", gradient.shape());
   impl_->node->ensure_extra().gradient = gradient;
+  if (detail::recorder) [[unlikely]]
+    detail::recorder->set_gradient(*impl_->node);
 }
 
 void Tensor::retain_grad() const {

@@ -4,6 +4,7 @@
 
 #include "base/checked.hpp"
 #include "base/fail.hpp"
+#include "core/effect.hpp"
 #include "kernels/movement.hpp"
 #include "ops/promotion.hpp"
 #include "ops/strips.hpp"
@@ -251,12 +252,22 @@ constexpr Op kGather{.name = "gather",
                      .backward = {gather_backward<float>, gather_backward<double>, nullptr},
                      .needs = {autograd::needs_input(1)}};
 
-void check_index(const char* where, const Tensor& index, std::int64_t extent) {
-  const std::int64_t* values = index.data<std::int64_t>();
-  const std::int64_t bad = kernels::find_bad_index(values, index.numel(), extent);
+struct IndexCheck {
+  const char* where;
+  std::int64_t extent;
+};
+
+void check_values(const ForwardArgs& args) {
+  const auto [where, extent] = args.attributes_as<IndexCheck>();
+  const auto* values = args.inputs[0].as<std::int64_t>();
+  const std::int64_t bad = kernels::find_bad_index(values, args.inputs[0].numel, extent);
   if (bad >= 0) [[unlikely]]
     fail(ErrorKind::shape, where, ": index out of range: expected 0 to ", extent - 1, ", got ", values[bad], " in row ",
          bad);
+}
+
+void check_index(const char* where, const Tensor& index, std::int64_t extent) {
+  detail::run_effect("check index", check_values, {index}, {}, IndexCheck{where, extent});
 }
 
 void check_index_type(const char* where, const Tensor& index) {

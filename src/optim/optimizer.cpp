@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/fail.hpp"
+#include "core/capture.hpp"
 #include "optim/state_reader.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
@@ -75,6 +76,10 @@ void Optimizer::make_buffers(const Tensor& parameter, State& state) const {
 }
 
 void Optimizer::step() {
+  if (detail::recorder) [[unlikely]]
+    detail::recorder->call(
+        cat(where_, ".step"), [](void* self) { static_cast<Optimizer*>(self)->step(); }, this);
+  const detail::Unrecorded unrecorded;
   const NoGradGuard no_grad;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& parameter = parameters_[i].tensor;

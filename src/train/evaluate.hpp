@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "taper/nn/loss.hpp"
+#include "taper/plan.hpp"
 #include "train/metrics.hpp"
 
 namespace taper::train {
@@ -29,7 +30,20 @@ struct EvaluateOptions {
   StopFlag stop = nullptr;
 };
 
-/// Loss and metrics over prepared samples, in evaluation mode and without recording.
+/// Loss and metrics over prepared samples, in evaluation mode and without recording graphs. Batches after the first are
+/// replayed, also those of later calls.
+class Evaluator {
+ public:
+  /// Model and loss must outlive it.
+  Evaluator(nn::Module& model, nn::Loss& loss);
+  Evaluation run(const Tensor& inputs, const Tensor& targets, const EvaluateOptions& options = {});
+
+ private:
+  nn::Module& model_;
+  CapturedStep step_;  ///< of a batch: its inputs and targets to outputs and loss
+};
+
+/// One run of an `Evaluator`.
 Evaluation evaluate(nn::Module& model, nn::Loss& loss, const Tensor& inputs, const Tensor& targets,
                     const EvaluateOptions& options = {});
 

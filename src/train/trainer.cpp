@@ -53,6 +53,7 @@ class Trainer {
   void start();
   bool train_epoch();
   void train_batch(std::int64_t first, std::int64_t count);
+  std::vector<Tensor> differentiate_batch(const Tensor& index);
   void check_gradients() const;
   std::vector<double> row_of(const MetricSums& validation) const;
   double in_row(const std::string& column, const std::vector<double>& row) const;
@@ -76,6 +77,8 @@ class Trainer {
   Shared<nn::Loss> loss_;
   Shared<optim::Optimizer> optimizer_;
   Shared<optim::Scheduler> scheduler_;
+  CapturedStep batch_;  ///< from indices of samples to loss, outputs, targets and gradients
+  std::optional<Evaluator> evaluator_;
   std::vector<Tensor> parameters_;
   bool sum_reduction_, steps_each_batch_;
   std::int64_t epochs_, batches_;
@@ -98,7 +101,9 @@ Trainer::Trainer(const config::TrainingConfig& config, const RunDirectory& run, 
       controls_(controls),
       listener_(controls.listener ? *controls.listener : silent_),
       config_text_(config.to_json()),
-      data_(prepare_data(config)) {
+      data_(prepare_data(config)),
+      batch_([this](const Tensor& index) { return differentiate_batch(index); },
+             {.enabled = controls.replay, .eager_if_refused = true}) {
   const auto seed = std::uint64_t(options_.seed);
   if (options_.overfit_batches > 0) {
     const std::int64_t n = std::min(data_.train.size(), options_.overfit_batches * options_.batch_size);
@@ -111,6 +116,7 @@ Trainer::Trainer(const config::TrainingConfig& config, const RunDirectory& run, 
   optimizer_ = config.optimizer.type->make(config.optimizer.options.get(), model_->named_parameters());
   if (config.scheduler.type) scheduler_ = config.scheduler.type->make(config.scheduler.options.get(), *optimizer_);
   parameters_ = model_->parameters();
+  evaluator_.emplace(*model_, *loss_);
 
   const Value reduction = option_of(config.loss, "reduction");
   const auto* reduced = reduction.get<std::string>();
@@ -195,11 +201,11 @@ TrainResult Trainer::run() {
     if (!train_epoch()) return stop(StopReason::interrupted);
     Evaluation validation;
     if (has_validation()) {
-      validation = evaluate(*model_, *loss_, data_.validation.inputs, data_.validation.targets,
-                            {.batch_size = options_.batch_size,
-                             .sum_reduction = sum_reduction_,
-                             .limit_batches = options_.fast_dev_run ? 1 : INT64_MAX,
-                             .stop = controls_.stop});
+      validation = evaluator_->run(data_.validation.inputs, data_.validation.targets,
+                                   {.batch_size = options_.batch_size,
+                                    .sum_reduction = sum_reduction_,
+                                    .limit_batches = options_.fast_dev_run ? 1 : INT64_MAX,
+                                    .stop = controls_.stop});
       if (!validation.complete) return stop(StopReason::interrupted);
     }
     if (end_of_epoch(row_of(validation.sums))) return stop(StopReason::early_stopping);
@@ -253,15 +259,24 @@ bool Trainer::train_epoch() {
   return true;
 }
 
-void Trainer::train_batch(std::int64_t first, std::int64_t count) {
-  const Tensor index = narrow(order_, 0, first, count);
+/// What is the same for all batches of one size, and therefore replayed; what depends on values comes after it.
+std::vector<Tensor> Trainer::differentiate_batch(const Tensor& index) {
   const Tensor targets = index_select(data_.train.targets, 0, index);
   const Tensor outputs = (*model_)(index_select(data_.train.inputs, 0, index));
   const Tensor loss = (*loss_)(outputs, targets);
-  const double value = loss.item();
-  if (!std::isfinite(value)) fail_diverged(cat("the loss is ", value));
   optimizer_->zero_grad();
   loss.backward();
+  return {loss, outputs, targets};
+}
+
+void Trainer::train_batch(std::int64_t first, std::int64_t count) {
+  const bool was_replayed = batch_.refusal().empty();
+  const auto& results = batch_(narrow(order_, 0, first, count));
+  if (was_replayed && !batch_.refusal().empty())
+    listener_.on_warning(cat("train: batches are computed operation by operation: ", batch_.refusal()));
+  const Tensor &loss = results[0], &outputs = results[1], &targets = results[2];
+  const double value = loss.item();
+  if (!std::isfinite(value)) fail_diverged(cat("the loss is ", value));
   check_gradients();
   if (options_.clip_grad_value) optim::clip_grad_value_(parameters_, *options_.clip_grad_value);
   if (options_.clip_grad_norm) optim::clip_grad_norm_(parameters_, *options_.clip_grad_norm);

@@ -69,6 +69,7 @@ struct TrainControls {
   Listener* listener = nullptr;
   StopFlag stop = nullptr;        ///< looked at after every batch; set: save and return
   std::string command_line = {};  ///< for env.json
+  bool replay = true;             ///< off: every batch is computed operation by operation, with the same bits
 };
 
 struct TrainResult {

@@ -57,6 +57,7 @@ std::string layer_of(const std::string& path) {
       {"taper/tensor.hpp", "core"},
       {"taper/autograd.hpp", "core"},
       {"taper/creation.hpp", "core"},
+      {"taper/plan.hpp", "core"},
       {"src/ops/", "ops"},
       {"ops/", "ops"},
       {"taper/ops.hpp", "ops"},

@@ -40,8 +40,9 @@ config::TrainingConfig TinyTraining::config(const std::vector<config::Override>&
   return config::parse_training_config(text, "tiny.json", overrides);
 }
 
-std::string TinyTraining::last_of(const std::string& name, const std::vector<config::Override>& overrides) const {
+std::string TinyTraining::last_of(const std::string& name, const std::vector<config::Override>& overrides,
+                                  const train::TrainControls& controls) const {
   const auto run = train::RunDirectory::create_at(folder_ / name);
-  train::train(config(overrides), run);
+  train::train(config(overrides), run, controls);
   return slurp(run.last());
 }

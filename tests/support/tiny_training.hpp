@@ -24,7 +24,8 @@ class TinyTraining {
   const TempFolder& folder() const { return folder_; }
 
   /// Trains into the new folder `name`, and returns the bytes of its last checkpoint.
-  std::string last_of(const std::string& name, const std::vector<taper::config::Override>& overrides = {}) const;
+  std::string last_of(const std::string& name, const std::vector<taper::config::Override>& overrides = {},
+                      const taper::train::TrainControls& controls = {}) const;
 
  private:
   TempFolder folder_;
