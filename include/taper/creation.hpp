@@ -84,6 +84,11 @@ Tensor randperm(std::int64_t n);
 void set_num_threads(int n);
 int get_num_threads();
 
+/// With `on`, denormal numbers (below 1.2e-38 in float32, 2.2e-308 in float64) count as 0 in what this thread computes
+/// from now on, on all threads that work for it: some processors take a hundred times longer for them. Off by default;
+/// a training started from JSON switches it on. Returns whether the processor can.
+bool set_flush_denormal(bool on);
+
 /// The instruction set whose kernels run: "default", "avx2" or "avx512", the strongest this processor has or a weaker
 /// one that the environment variable TAPER_CPU_CAPABILITY names. Results differ between sets in their last bits.
 const char* get_cpu_capability();

@@ -1,6 +1,8 @@
 #include "base/threads.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -23,10 +25,76 @@ std::atomic<int>& limit() {
   return threads;
 }
 
+/// Threads at work for the library besides those that called it.
+constinit std::atomic<int> helpers{0};
+
+#ifdef _OPENMP
+
+/// Elementary operations in a nanosecond, roughly: what vector code does.
+constexpr double kWorkPerNanosecond = 8;
+
+/// Nanoseconds that starting and joining a team of `n` takes at best, here and now.
+double measure_fork(int n) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kSamples = 32;
+  constexpr double kEnough = 1e6;
+  double best = 1e9, total = 0;
+  for (int i = 0; i < kSamples && total < kEnough; ++i) {
+    const auto start = Clock::now();
+#pragma omp parallel num_threads(n)
+    {
+      std::atomic_signal_fence(std::memory_order_seq_cst);  // the region is not left out
+    }
+    const double time = std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+    total += time;
+    if (i > 0) best = std::min(best, time);  // the first one makes the threads
+  }
+  return best;
+}
+
+/// What a team costs, measured at the first work that might be worth one, and again when the limit changes.
+double fork_cost() {
+  static std::atomic<int> measured_for{0};
+  static std::atomic<double> cost{0};
+  const int threads = max_threads();
+  if (measured_for.load(std::memory_order_acquire) != threads) {
+    cost.store(measure_fork(threads), std::memory_order_relaxed);
+    measured_for.store(threads, std::memory_order_release);
+  }
+  return cost.load(std::memory_order_relaxed);
+}
+
+/// The threads that the work is worth: a team pays when each has twice the cost of starting it to do.
+int worth(std::int64_t units, double work) {
+  const double each = 2 * fork_cost() * kWorkPerNanosecond;
+  const double n = std::min({work / each, double(units), double(max_threads())});
+  return n < 2 ? 1 : int(n);
+}
+
+#endif
+
 }  // namespace
 
 int max_threads() noexcept { return limit().load(std::memory_order_relaxed); }
 
 void set_max_threads(int n) noexcept { limit().store(n < 1 ? 1 : n, std::memory_order_relaxed); }
+
+Team::Team(std::int64_t units, double work) noexcept : size_(1) {
+#ifdef _OPENMP
+  if (max_threads() < 2 || omp_in_parallel()) return;
+  const int wanted = worth(units, work) - 1;
+  if (wanted < 1) return;
+  const int before = helpers.fetch_add(wanted, std::memory_order_relaxed);
+  const int granted = std::clamp(max_threads() - 1 - before, 0, wanted);
+  if (granted < wanted) helpers.fetch_sub(wanted - granted, std::memory_order_relaxed);
+  size_ += granted;
+#else
+  (void)units, (void)work;
+#endif
+}
+
+Team::~Team() {
+  if (size_ > 1) helpers.fetch_sub(size_ - 1, std::memory_order_relaxed);
+}
 
 }  // namespace taper::threads

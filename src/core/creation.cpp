@@ -7,6 +7,7 @@
 #include "base/checked.hpp"
 #include "base/cpu_capability.hpp"
 #include "base/fail.hpp"
+#include "base/threads.hpp"
 #include "core/dispatch.hpp"
 #include "core/node.hpp"
 #include "kernels/movement.hpp"
@@ -196,6 +197,12 @@ void set_num_threads(int n) {
   kernels::set_max_threads(n);
 }
 int get_num_threads() { return kernels::max_threads(); }
+
+bool set_flush_denormal(bool on) {
+  const auto mode = threads::FloatMode::current();
+  (on ? mode.with_flushed_denormals() : mode.with_denormals()).set();
+  return threads::FloatMode::current().flushes_denormals() == on;
+}
 
 const char* get_cpu_capability() { return detail::name_of(detail::cpu_capability()); }
 

@@ -14,9 +14,6 @@ namespace taper::kernels {
 using threads::max_threads;
 using threads::set_max_threads;
 
-/// Work below this many elementary operations stays on the calling thread.
-inline constexpr std::int64_t kSerialWork = 32768;
-
 /// Becomes a 64-bit integer and nothing else: what takes it cannot have narrower bounds.
 struct WideBound {
   template <class I, class = std::enable_if_t<std::is_same_v<I, std::int64_t>>>
@@ -24,7 +21,7 @@ struct WideBound {
 };
 
 /// Calls `body(first, last)` on consecutive ranges that cover `[0, units)`, in parallel when the total
-/// work is worth a team of threads.
+/// work is worth a team of threads, which then treat denormal numbers as the caller does.
 ///
 /// Where the ranges are cut depends on the number of threads, so a unit's result must not depend on
 /// the range it came in: each unit writes its own outputs, and sums across units go to one slot a unit
@@ -33,17 +30,23 @@ template <class Body>
 void parallel_for(std::int64_t units, std::int64_t work_per_unit, const Body& body) {
   static_assert(std::is_invocable_v<const Body&, WideBound, WideBound>, "the body must take 64-bit bounds");
 #ifdef _OPENMP
-  const bool worth_it = units > 1 && (work_per_unit >= kSerialWork || units * work_per_unit >= kSerialWork);
-  if (worth_it && max_threads() > 1 && !omp_in_parallel()) {
-    const int team = units < max_threads() ? static_cast<int>(units) : max_threads();
-#pragma omp parallel num_threads(team)
-    {
-      const std::int64_t n = omp_get_num_threads(), t = omp_get_thread_num();
-      const std::int64_t each = units / n, rest = units % n;
-      const std::int64_t first = t * each + (t < rest ? t : rest);
-      body(first, first + each + (t < rest ? 1 : 0));
+  const double work = double(units) * double(work_per_unit);
+  if (units > 1 && work >= threads::kSerialWork) {
+    const threads::Team team(units, work);
+    if (team.size() > 1) {
+      const auto mode = threads::FloatMode::current();
+#pragma omp parallel num_threads(team.size())
+      {
+        const auto own = threads::FloatMode::current();
+        mode.set();
+        const std::int64_t n = omp_get_num_threads(), t = omp_get_thread_num();
+        const std::int64_t each = units / n, rest = units % n;
+        const std::int64_t first = t * each + (t < rest ? t : rest);
+        body(first, first + each + (t < rest ? 1 : 0));
+        own.set();
+      }
+      return;
     }
-    return;
   }
 #endif
   (void)work_per_unit;

@@ -41,6 +41,9 @@ void fields(TrainOptions& options, FieldVisitor& visitor) {
   visitor({"overfit_batches", "train on the first so many batches only; 0: off", kNonNegative},
           options.overfit_batches);
   visitor({"fast_dev_run", "one batch of everything, to see that it works"}, options.fast_dev_run);
+  visitor(
+      {"flush_denormal", "whether numbers below 1.2e-38 count as 0: some processors take 100 times longer for them"},
+      options.flush_denormal);
 }
 
 }  // namespace taper::train

@@ -49,6 +49,7 @@ struct TrainOptions {
   std::optional<std::int64_t> limit_batches = {};  ///< at most so many batches an epoch
   std::int64_t overfit_batches = 0;                ///< train on the first so many batches only; 0: off
   bool fast_dev_run = false;                       ///< one batch of everything, to see that it works
+  bool flush_denormal = true;                      ///< numbers too small to matter count as 0
   std::optional<EarlyStoppingOptions> early_stopping = {};
   CheckpointOptions checkpoint = {};
 };

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/fail.hpp"
+#include "base/threads.hpp"
 #include "config/json_text.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
@@ -195,6 +196,7 @@ void Trainer::restore(const Checkpoint& c) {
 // --- the loop -------------------------------------------------------------------------------------------------------
 
 TrainResult Trainer::run() {
+  const threads::FlushDenormals flush(options_.flush_denormal);
   start();
   model_->train();
   while (progress_.epoch < epochs_) {
