@@ -36,10 +36,10 @@ constexpr double kWorkPerNanosecond = 8;
 /// Nanoseconds that starting and joining a team of `n` takes at best, here and now.
 double measure_fork(int n) {
   using Clock = std::chrono::steady_clock;
-  constexpr int kSamples = 32;
+  constexpr int kSamples = 32, kFewest = 8;
   constexpr double kEnough = 1e6;
   double best = 1e9, total = 0;
-  for (int i = 0; i < kSamples && total < kEnough; ++i) {
+  for (int i = 0; i < kSamples && (i < kFewest || total < kEnough); ++i) {
     const auto start = Clock::now();
 #pragma omp parallel num_threads(n)
     {
