@@ -140,5 +140,6 @@ struct Taper {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return bench::serve({TAPER_BENCH_VERSION, bench::Framework<Taper>::makers(), taper::set_num_threads}, argc, argv);
+  const std::string version = std::string(TAPER_BENCH_VERSION) + " with " + taper::get_cpu_capability();
+  return bench::serve({version, bench::Framework<Taper>::makers(), taper::set_num_threads}, argc, argv);
 }
