@@ -74,7 +74,9 @@ def compare(row, peers, rounds, budget):
             continue
         apart = difference(values, ours)
         if apart > row.tolerance:
-            result.remarks.append(f"{peer.name} differs by {apart:.1e} of the largest value, more than {row.tolerance:.0e}")
+            result.remarks.append(
+                f"{peer.name} differs by {apart:.1e} of the largest value, more than {row.tolerance:.0e}"
+            )
             continue
         taking_part.append(peer)
         differences.append(apart)

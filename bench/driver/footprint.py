@@ -12,8 +12,12 @@ COMPILER = os.environ.get("CXX", "c++")
 def measured(*command):
     """Seconds by the wall and by the processor, of all it started, and what it printed."""
     start = time.monotonic()
-    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                               env={**os.environ, "CCACHE_DISABLE": "1"})
+    process = subprocess.Popen(
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "CCACHE_DISABLE": "1"},
+    )
     printed = process.stdout.read().decode()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = status
@@ -35,8 +39,18 @@ class Library:
 
     def start(self, program):
         """Seconds and bytes of memory of the smallest program."""
-        measured(COMPILER, *self.flags, "-O1", self.source, "-o", program, f"-L{self.folder}", f"-Wl,-rpath,{self.folder}",
-            "-Wl,--no-as-needed", *(f"-l{library}" for library in self.libraries))
+        measured(
+            COMPILER,
+            *self.flags,
+            "-O1",
+            self.source,
+            "-o",
+            program,
+            f"-L{self.folder}",
+            f"-Wl,-rpath,{self.folder}",
+            "-Wl,--no-as-needed",
+            *(f"-l{library}" for library in self.libraries),
+        )
         runs = [measured(program) for _ in range(30)]
         return min(wall for wall, _, _ in runs), min(1024 * int(printed) for _, _, printed in runs)
 
@@ -51,8 +65,13 @@ def build_shared(root, build):
     Seconds of the processor on each of two cores: what the build takes when nothing else runs, as it keeps both busy.
     """
     shutil.rmtree(build, ignore_errors=True)
-    options = ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=ON", "-DTAPER_BUILD_TESTS=OFF",
-               "-DTAPER_BUILD_EXAMPLES=OFF", "-DTAPER_BUILD_CLI=ON"]
+    options = [
+        "-DCMAKE_BUILD_TYPE=Release",
+        "-DBUILD_SHARED_LIBS=ON",
+        "-DTAPER_BUILD_TESTS=OFF",
+        "-DTAPER_BUILD_EXAMPLES=OFF",
+        "-DTAPER_BUILD_CLI=ON",
+    ]
     configured = measured("cmake", "-G", "Ninja", "-S", root, "-B", build, *options)[1]
     built = measured("cmake", "--build", build, "--parallel", 2)[1]
     measured("strip", "--strip-unneeded", (build / "libtaper.so").resolve())
@@ -66,8 +85,13 @@ def torch_of(build, source):
     if not folder:
         return None
     include = Path(folder) / "include"
-    return Library(source, [include, include / "torch/csrc/api/include"], ["torch", "torch_cpu", "c10"],
-                   Path(folder) / "lib", "-DTAPER_BENCH_TORCH")
+    return Library(
+        source,
+        [include, include / "torch/csrc/api/include"],
+        ["torch", "torch_cpu", "c10"],
+        Path(folder) / "lib",
+        "-DTAPER_BENCH_TORCH",
+    )
 
 
 def footprint(root, build):
@@ -80,10 +104,12 @@ def footprint(root, build):
     peer_seconds, peer_memory = theirs.start(shared / "smallest-torch") if theirs else (None, None)
 
     def entry(what, value, limit, unit, peer):
-        return {"what": what, "value": value, "limit": limit, "unit": unit, "peer": peer}
+        return {"row": what, "value": value, "limit": limit, "unit": unit, "peer": peer, "met": value <= limit}
 
     return [
-        entry("including everything, seconds of the compiler", ours.compile(7), 0.35, "s", theirs and theirs.compile(1)),
+        entry(
+            "including everything, seconds of the compiler", ours.compile(7), 0.35, "s", theirs and theirs.compile(1)
+        ),
         entry("shared library, stripped", ours.size() / 1e6, 3, "MB", theirs and theirs.size() / 1e6),
         entry("start of the smallest program", seconds * 1e3, 5, "ms", theirs and peer_seconds * 1e3),
         entry("memory of the smallest program", memory / 1e6, 8, "MB", theirs and peer_memory / 1e6),

@@ -32,7 +32,9 @@ class Machine:
         peak = self.constants["peak_float64" if phase.double else "peak_float32"]
         level = self.level(phase.read + phase.write)
         copied = min(phase.read, phase.write)
-        moving = 2 * copied / level["copy"] + (phase.read - copied) / level["read"] + (phase.write - copied) / level["write"]
+        moving = (
+            2 * copied / level["copy"] + (phase.read - copied) / level["read"] + (phase.write - copied) / level["write"]
+        )
         slow = phase.divisions / self.constants["divisions"] + phase.roots / self.constants["roots"]
         return max(phase.flops / peak, slow, moving)
 

@@ -19,8 +19,13 @@ class Peer:
     def start(self):
         environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads), "OPENBLAS_NUM_THREADS": str(self.threads)}
         environment.pop("OPENBLAS_CORETYPE", None)  # would hold OpenBLAS back
-        self.process = subprocess.Popen([self.program, str(self.threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, env=environment)
+        self.process = subprocess.Popen(
+            [self.program, str(self.threads)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+        )
         self.version = self.line()
 
     def line(self):
@@ -66,6 +71,12 @@ class Peer:
                 return max(1, round(repetitions * seconds / max(taken, 1e-9)))
             repetitions = min(10 * repetitions, max(2 * repetitions, int(repetitions * seconds / max(taken, 1e-9))))
         return 1
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
     def close(self):
         self.process.stdin.close()

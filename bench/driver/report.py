@@ -1,25 +1,20 @@
-"""What the results say, as text, Markdown and JSON. Times appear in the JSON only, as they were measured."""
+"""What the results say, as text and Markdown. Times stay in the JSON, as they were measured."""
 
 import datetime
 import json
 import os
 import platform
-import statistics
 import subprocess
 from pathlib import Path
 
 HEADING = f"{'row':62} {'asked':>6} {'ratio':>7} {'minima':>7} {'bound':>6}  met  peers (ratio)"
-
-SPEED_UP = 1.8  # of two threads, where arithmetic is nearly all of the work
-NEVER_SLOWER = 0.95  # of two threads elsewhere; 1 but for the spread of the samples
-FLOODED = 1.10  # the time of a step may grow to this by denormals
-STATISTICS = {"median": "medians", "minimum": "minima"}
-CLOCKS = {"wall": "", "cpu": " (seconds of the processor, not of the wall, for others used the machine too)"}
 YES = {True: "yes", False: "no", None: ""}
 
-
-def value(samples, by):
-    return min(samples) if by == "minimum" else statistics.median(samples)
+INTRODUCTION = """\
+A ratio is the peer's time over Taper's, of samples taken in turn; it holds against the fastest peer. The share is the least time
+that arithmetic and memory of one core allow over Taper's shortest. A row is met at its ratio; where that would pass the bound, at
+70 % of the bound (85 % for products and convolutions from 128^3 multiplications on) while still ahead of the peer. Outputs are
+compared before anything is timed."""
 
 
 def number(x):
@@ -30,59 +25,177 @@ def percent(x):
     return "" if x is None else f"{100 * x:.0f} %"
 
 
-class Line:
-    """A row's result, judged.
+def asked(row):
+    return percent(row["asked_share"]) if row["asked_share"] else number(row["asked_ratio"])
 
-    A ratio holds against the fastest peer. Where it would pass the physical bound, the row is met at 70 % of the bound,
-    85 % for products and convolutions from 128^3 multiplications on, while still ahead of that peer.
-    """
 
-    def __init__(self, result, machine, given):
-        self.row, self.times, self.remarks = result.row, result.times, result.remarks
-        clock = given.clock
-        self.ratio = self.minima = self.share = self.met = self.fastest = None
-        self.asked = f"{percent(self.row.share)}" if self.row.share else number(self.row.ratio)
-        self.ratios = {}
-        if "taper" not in self.times:
-            self.met = False
-            return
-        seconds = {name: value(times.of(clock), given.by) for name, times in self.times.items()}
-        shortest = {name: min(times.of(clock)) for name, times in self.times.items()}
-        ours = seconds.pop("taper")
-        bound = machine.bound(self.row)
-        # Several threads share the bound of as many cores where arithmetic limits.
-        self.share = bound / shortest["taper"] / given.threads if bound else None
-        self.ratios = {name: theirs / ours for name, theirs in sorted(seconds.items(), key=lambda item: item[1])}
-        if self.ratios:
-            self.fastest = next(iter(self.ratios))
-            self.ratio = self.ratios[self.fastest]
-            self.minima = shortest[self.fastest] / shortest["taper"]
-        if self.row.share:
-            self.met = self.share >= self.row.share
-        elif self.ratio is not None and self.row.ratio:
-            self.met = self.ratio >= self.row.ratio
-            if not self.met and bound and seconds[self.fastest] / self.row.ratio < bound:
-                large = sum(phase.flops for phase in self.row.bound) >= 2 * 128**3
-                arithmetic = large and machine.is_work_bound(self.row)
-                self.met = self.ratio >= 1 and self.share >= (0.85 if arithmetic else 0.70)
+def every_peer(row):
+    return ", ".join(f"{name} {number(ratio)}" for name, ratio in row["ratios"].items())
 
-    def text(self):
-        others = ", ".join(f"{name} {number(ratio)}" for name, ratio in self.ratios.items())
-        line = (f"{self.row.name:62} {self.asked:>6} {number(self.ratio):>7} {number(self.minima):>7} "
-                f"{percent(self.share):>6}  {YES[self.met]:3}  {others}")
-        return "\n".join([line, *(f"    {remark}" for remark in self.remarks)])
 
-    def markdown(self):
-        others = ", ".join(f"{name} {number(ratio)}" for name, ratio in self.ratios.items())
-        return (f"| {self.row.name} | {self.asked} | {number(self.ratio)} | {number(self.minima)} | {percent(self.share)} "
-                f"| {YES[self.met]} | {others} |")
+def row_text(row):
+    line = (
+        f"{row['row']:62} {asked(row):>6} {number(row['ratio']):>7} {number(row['ratio_of_minima']):>7} "
+        f"{percent(row['share_of_bound']):>6}  {YES[row['met']]:3}  {every_peer(row)}"
+    )
+    return "\n".join([line, *(f"    {remark}" for remark in row["remarks"])])
 
-    def json(self):
-        return {"row": self.row.name, "group": self.row.group, "task": self.row.task, "asked_ratio": self.row.ratio, "asked_share": self.row.share,
-                "ratio": self.ratio, "ratio_of_minima": self.minima, "share_of_bound": self.share, "met": self.met,
-                "ratios": self.ratios, "remarks": self.remarks, "tolerance": self.row.tolerance,
-                "differences": {name: times.difference for name, times in self.times.items() if name != "taper"},
-                "samples": {name: {"wall": times.wall, "cpu": times.cpu} for name, times in self.times.items()}}
+
+def factor_text(entry):
+    return f"{entry['row']:72} {number(entry['asked']):>6} {number(entry['factor']):>7}  {YES[entry['met']]}"
+
+
+# --- Markdown ----------------------------------------------------------------------------------------------------------
+
+
+def table(heads, lines):
+    return [
+        "",
+        f"| {' | '.join(heads)} |",
+        "|" + "---|" * len(heads),
+        *(f"| {' | '.join(map(str, line))} |" for line in lines),
+    ]
+
+
+def counted(entries):
+    judged = [entry for entry in entries if entry["met"] is not None]
+    return f"{sum(entry['met'] for entry in judged)} of {len(judged)} are met."
+
+
+def machine_section(machine):
+    out = [
+        "## Machine",
+        "",
+        f"{machine['processor']}, {machine['processors']} processors; one core, measured by `bench/machine.cpp`.",
+        "",
+        f"- float32: {machine['peak_float32'] / 1e9:.0f} GFLOP/s, float64: {machine['peak_float64'] / 1e9:.0f} GFLOP/s",
+        f"- float32 divisions: {machine['divisions'] / 1e9:.1f} G/s, square roots: {machine['roots'] / 1e9:.1f} G/s",
+        f"- an empty OpenMP region of two threads: {machine['fork'] * 1e6:.1f} us",
+    ]
+    return out + table(
+        ["GB/s", "read", "write", "copy (both counted)"],
+        [
+            [level["name"], *(f"{level[kind] / 1e9:.0f}" for kind in ("read", "write", "copy"))]
+            for level in machine["levels"]
+        ],
+    )
+
+
+def rows_section(rows):
+    out = ["## Rows", "", f"{counted(rows)} Float32 where nothing else is said."]
+    for group in dict.fromkeys(row["group"] for row in rows):
+        out += ["", f"### {group}"]
+        out += table(
+            ["row", "asked", "ratio", "of minima", "share of the bound", "met", "every peer"],
+            [
+                [
+                    row["row"],
+                    asked(row),
+                    number(row["ratio"]),
+                    number(row["ratio_of_minima"]),
+                    percent(row["share_of_bound"]),
+                    YES[row["met"]],
+                    every_peer(row),
+                ]
+                for row in rows
+                if row["group"] == group
+            ],
+        )
+    remarks = [f"- {row['row']}: {remark}" for row in rows for remark in row["remarks"]]
+    return out + (["", "Left out:", "", *remarks] if remarks else [])
+
+
+def factor_section(title, words):
+    def section(entries):
+        return [
+            f"## {title}",
+            "",
+            f"{words} {counted(entries)}",
+            *table(
+                ["row", "asked", "factor", "met"],
+                [[e["row"], number(e["asked"]), number(e["factor"]), YES[e["met"]]] for e in entries],
+            ),
+        ]
+
+    return section
+
+
+def growth_section(curves):
+    return [
+        "## Growth",
+        "",
+        f"How the time grows when one extent doubles: the worst step of each curve, and all. {counted(curves)}",
+        *table(
+            ["curve", "sizes", "at most", "worst", "at", "met", "every doubling"],
+            [
+                [
+                    c["row"],
+                    f"{c['sizes'][0]} to {c['sizes'][-1]}",
+                    number(c["asked"]),
+                    number(c["factor"]),
+                    c["at"],
+                    YES[c["met"]],
+                    " ".join(f"{f:.2f}" for f in c["factors"]),
+                ]
+                for c in curves
+            ],
+        ),
+    ]
+
+
+def footprint_section(entries):
+    return [
+        "## Size and start",
+        "",
+        counted(entries),
+        *table(
+            ["what", "limit", "used", "met", "newest PyTorch, times Taper's"],
+            [
+                [
+                    e["row"],
+                    f"{e['limit']} {e['unit']}",
+                    percent(e["value"] / e["limit"]),
+                    YES[e["met"]],
+                    number(e["peer"] / e["value"] if e["peer"] else None),
+                ]
+                for e in entries
+            ],
+        ),
+    ]
+
+
+SECTIONS = {
+    "rows": rows_section,
+    "threads": factor_section(
+        "Two threads",
+        "Time of one thread over time of two. 1.8 is asked where arithmetic is nearly all of the "
+        "work; elsewhere two must not be slower.",
+    ),
+    "growth": growth_section,
+    "denormals": factor_section("Denormals", "Time of a step flooded with denormals over that of a usual one."),
+    "footprint": footprint_section,
+}
+
+
+def markdown(data):
+    versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
+    missing = f" Not found: {', '.join(data['missing'])}." if data["missing"] else ""
+    out = ["# Results", "", *INTRODUCTION.splitlines(), ""]
+    out += [f"- `{run['command']}`, {run['date']}, commit {run['commit']}" for run in data["runs"]]
+    out += [
+        "",
+        f"{data['compiler']}.",
+        f"Compared: {versions}.{missing}" if versions else "",
+        "",
+        *machine_section(data["machine"]),
+    ]
+    for part, section in SECTIONS.items():
+        if data[part]:
+            out += ["", *section(data[part])]
+    return "\n".join(out) + "\n"
+
+
+# --- where it was measured ---------------------------------------------------------------------------------------------
 
 
 def first_line(*command):
@@ -100,106 +213,27 @@ def processor():
         return platform.processor()
 
 
-class Results:
-    def __init__(self, given, machine, command):
-        self.given, self.machine, self.load = given, machine, os.getloadavg()[0]
-        self.command = " ".join(["bench/run", *command])
-        self.versions, self.results, self.speed_ups, self.growths = {}, [], [], []
-        self.floods, self.footprint = [], []
+def new_data(machine, command):
+    """What is filled with the results of one run."""
+    commit = first_line("git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty")
+    return {
+        "runs": [{"command": command, "date": str(datetime.date.today()), "commit": commit}],
+        "compiler": first_line(os.environ.get("CXX", "c++"), "--version"),
+        "versions": {},
+        "missing": [],
+        "machine": {**machine.constants, "processor": processor(), "processors": os.cpu_count()},
+        **{part: [] for part in SECTIONS},
+    }
 
-    def add(self, result):
-        self.results.append(result)
-        return Line(result, self.machine, self.given).text()
 
-    def add_speed_up(self, row, factor):
-        asked = SPEED_UP if self.machine.is_work_bound(row) else NEVER_SLOWER
-        self.speed_ups.append({"row": row.name, "asked": asked, "speed_up": factor, "met": factor >= asked})
-        return f"{row.name:62} {number(asked):>6} {number(factor):>7}  {YES[factor >= asked]}"
-
-    def add_growth(self, growth, factors):
-        worst = max(range(len(factors)), key=factors.__getitem__)
-        met = factors[worst] <= growth.cliff
-        self.growths.append({"curve": growth.name, "sizes": growth.sizes, "factors": factors, "worst": factors[worst],
-                             "at": growth.sizes[worst + 1], "allowed": growth.cliff, "met": met})
-        return (f"{growth.name:62} {number(growth.cliff):>6} {number(factors[worst]):>7}  {YES[met]}  "
-                + " ".join(f"{f:.2f}" for f in factors))
-
-    def add_flood(self, flood, factor):
-        met = factor <= FLOODED
-        self.floods.append({"step": flood.name, "factor": factor, "met": met})
-        return f"{flood.name:62} {number(FLOODED):>6} {number(factor):>7}  {YES[met]}"
-
-    # --- Markdown ------------------------------------------------------------------------------------------------------
-
-    def machine_section(self):
-        constants = self.machine.constants
-        out = ["## Machine", "", f"{processor()}; one core, measured by `bench/machine.cpp` in this run. {os.cpu_count()} processors; "
-               f"{self.load:.1f} other programs were running at the start.", "",
-               f"- float32: {constants['peak_float32'] / 1e9:.0f} GFLOP/s, float64: {constants['peak_float64'] / 1e9:.0f} GFLOP/s",
-               f"- float32 divisions: {constants['divisions'] / 1e9:.1f}, square roots: {constants['roots'] / 1e9:.1f} thousand million "
-               "a second",
-               f"- an empty OpenMP region of two threads: {constants['fork'] * 1e6:.1f} us", "",
-               "| GB/s | read | write | copy (both counted) |", "|---|---|---|---|"]
-        out += [f"| {level['name']} | {level['read'] / 1e9:.0f} | {level['write'] / 1e9:.0f} | {level['copy'] / 1e9:.0f} |"
-                for level in constants["levels"]]
-        return out
-
-    def rows_section(self):
-        counted = [line for line in self.lines if line.met is not None]
-        out = ["## Rows", "", f"{sum(line.met for line in counted)} of {len(counted)} are met. Float32, "
-               f"{self.given.threads} thread{'s' if self.given.threads > 1 else ''}."]
-        for group in dict.fromkeys(line.row.group for line in self.lines):
-            out += ["", f"### {group}", "", "| row | asked | ratio | of minima | share of the bound | met | every peer |",
-                    "|---|---|---|---|---|---|---|", *(line.markdown() for line in self.lines if line.row.group == group)]
-        remarks = [f"- {line.row.name}: {remark}" for line in self.lines for remark in line.remarks]
-        return out + (["", "Left out:", "", *remarks] if remarks else [])
-
-    def thread_section(self):
-        out = ["## Two threads", "", f"Time of one thread over time of two; {SPEED_UP} is asked where arithmetic is nearly all "
-               "of the work, elsewhere two threads must not be slower.", "", "| row | asked | factor | met |",
-               "|---|---|---|---|"]
-        return out + [f"| {s['row']} | {s['asked']} | {number(s['speed_up'])} | {YES[s['met']]} |"
-                      for s in self.speed_ups]
-
-    def growth_section(self):
-        out = ["## Growth", "", "How the time grows when one extent doubles; the worst step of each curve, and all of them.", "",
-               "| curve | sizes | allowed | worst | at | met | every doubling |", "|---|---|---|---|---|---|---|"]
-        return out + [f"| {g['curve']} | {g['sizes'][0]} to {g['sizes'][-1]} | {g['allowed']} | {number(g['worst'])} | {g['at']} "
-                      f"| {YES[g['met']]} | {' '.join(f'{f:.2f}' for f in g['factors'])} |" for g in self.growths]
-
-    def flood_section(self):
-        out = ["## Denormals", "", f"Time of a step flooded with denormals over that of a usual one; at most {FLOODED} is asked.", "",
-               "| step | factor | met |", "|---|---|---|"]
-        return out + [f"| {f['step']} | {f['factor']:.2f} | {YES[f['met']]} |" for f in self.floods]
-
-    def footprint_section(self):
-        out = ["## Size and start", "", "| what | limit | used | met | newest PyTorch, times Taper's |", "|---|---|---|---|---|"]
-        return out + [f"| {f['what']} | {f['limit']} {f['unit']} | {percent(f['value'] / f['limit'])} "
-                      f"| {YES[f['value'] <= f['limit']]} | {number(f['peer'] / f['value'] if f['peer'] else None)} |"
-                      for f in self.footprint]
-
-    def markdown(self):
-        commit = first_line("git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty")
-        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
-        out = ["# Results", "", f"`{self.command}`, {datetime.date.today()}, commit {commit}, {first_line('c++', '--version')}.", "",
-               f"Compared: {versions}." if versions else "", "",
-               f"A ratio is the peer's time over Taper's, {STATISTICS[self.given.by]} of samples taken in turn{CLOCKS[self.given.clock]}; it holds against the fastest "
-               "peer. The share is the least time that arithmetic and memory of one core allow over Taper's shortest. A row is met "
-               "at its ratio; where that would pass the bound, at 70 % of the bound (85 % for products and convolutions) while "
-               "still ahead of the peer. Outputs are compared before anything is timed.", ""]
-        parts = [(self.machine_section, True), (self.rows_section, self.lines), (self.thread_section, self.speed_ups),
-                 (self.growth_section, self.growths), (self.flood_section, self.floods),
-                 (self.footprint_section, self.footprint)]
-        for section, wanted in parts:
-            if wanted:
-                out += [*section(), ""]
-        return "\n".join(out)
-
-    def write(self, markdown, raw):
-        self.machine.measure_again()
-        self.lines = [Line(result, self.machine, self.given) for result in self.results]
-        markdown.write_text(self.markdown())
-        raw.write_text(json.dumps(
-            {"command": self.command, "versions": self.versions, "machine": self.machine.constants,
-             "rows": [line.json() for line in self.lines], "threads": self.speed_ups, "growth": self.growths,
-             "denormals": self.floods, "footprint": self.footprint}, indent=1))
+def write(data, markdown_file, raw_file, add):
+    """With `add`, what this run did not measure stays as the file has it."""
+    if add and raw_file.exists():
+        before = json.loads(raw_file.read_text())
+        data["runs"] = before["runs"] + data["runs"]
+        if not data["rows"]:
+            data["machine"] = before["machine"]
+        for key in ("versions", "missing", *SECTIONS):
+            data[key] = data[key] or before[key]
+    raw_file.write_text(json.dumps(data, indent=1))
+    markdown_file.write_text(markdown(data))
