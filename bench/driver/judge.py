@@ -12,8 +12,8 @@ def value(samples, by):
 
 
 def row(result, machine, given):
-    """A ratio holds against the fastest peer. Where it would pass the physical bound, the row is met at 70 % of the bound,
-    85 % for products and convolutions from 128^3 multiplications on, while still ahead of that peer.
+    """A ratio holds against the fastest peer. Where it would pass the physical bound, the row is met at 70 % of the
+    bound, 85 % for products and convolutions from 128^3 multiplications on, while still ahead of that peer.
     """
     asked, times = result.row, result.times
     out = {

@@ -11,10 +11,10 @@ HEADING = f"{'row':62} {'asked':>6} {'ratio':>7} {'minima':>7} {'bound':>6}  met
 YES = {True: "yes", False: "no", None: ""}
 
 INTRODUCTION = """\
-A ratio is the peer's time over Taper's, of samples taken in turn; it holds against the fastest peer. The share is the least time
-that arithmetic and memory of one core allow over Taper's shortest. A row is met at its ratio; where that would pass the bound, at
-70 % of the bound (85 % for products and convolutions from 128^3 multiplications on) while still ahead of the peer. Outputs are
-compared before anything is timed."""
+A ratio is the peer's time over Taper's, of samples taken in turn; it holds against the fastest peer. The share is the
+least time that arithmetic and memory of one core allow over Taper's shortest. A row is met at its ratio; where that
+would pass the bound, at 70 % of the bound (85 % for products and convolutions from 128^3 multiplications on) while
+still ahead of the peer. Outputs are compared before anything is timed."""
 
 
 def number(x):
@@ -45,7 +45,7 @@ def factor_text(entry):
     return f"{entry['row']:72} {number(entry['asked']):>6} {number(entry['factor']):>7}  {YES[entry['met']]}"
 
 
-# --- Markdown ----------------------------------------------------------------------------------------------------------
+# --- Markdown ---------------------------------------------------------------------------------------------------------
 
 
 def table(heads, lines):
@@ -195,7 +195,7 @@ def markdown(data):
     return "\n".join(out) + "\n"
 
 
-# --- where it was measured ---------------------------------------------------------------------------------------------
+# --- where it was measured --------------------------------------------------------------------------------------------
 
 
 def first_line(*command):

@@ -62,7 +62,7 @@ def adam(parameters):
     return stream(4 * parameters, 3 * parameters, divisions=parameters, roots=parameters)
 
 
-# --- the cost of an operation ------------------------------------------------------------------------------------------
+# --- the cost of an operation -----------------------------------------------------------------------------------------
 
 group("The cost of an operation")
 
@@ -70,42 +70,24 @@ row("add/one element", "add n=1 pass=forward", ratio=25)
 row("add/one element, recorded", "add n=1 pass=recorded", ratio=18)
 row("chain/100 operations, forward and backward", "chain ops=100", ratio=30)
 
-# --- steps of a training -----------------------------------------------------------------------------------------------
+# --- steps of a training ----------------------------------------------------------------------------------------------
 
 group("Steps of a training")
 
 for n, ratio in ((2, 40), (32, 25), (256, 12)):
     conv, linear = 2 * n * 10 * 32 * 9, 2 * n * 32 * 5
-    row(
-        f"forum model step/batch {n}",
-        f"forum_step n={n}",
-        Phase(2 * conv + 3 * linear),
-        adam(32 * 9 + 32 + 32 * 5 + 5),
-        ratio=ratio,
-        tolerance=1e-4,
-    )
+    row(f"forum model step/batch {n}", f"forum_step n={n}", Phase(2 * conv + 3 * linear),
+        adam(32 * 9 + 32 + 32 * 5 + 5), ratio=ratio, tolerance=1e-4)
 
 weights = 784 * 256 + 256 * 128 + 128 * 10
-row(
-    "MLP step/batch 64",
-    "mlp_step n=64",
-    Phase(2 * 64 * (3 * weights - 784 * 256)),
-    adam(weights + 394),
-    ratio=2.5,
-    tolerance=1e-4,
-)
+row("MLP step/batch 64", "mlp_step n=64", Phase(2 * 64 * (3 * weights - 784 * 256)), adam(weights + 394), ratio=2.5,
+    tolerance=1e-4)
 
 convs, products = (784 * 6 * 25, 100 * 16 * 150), 400 * 120 + 120 * 84 + 84 * 10
-row(
-    "LeNet-5 step/batch 64",
-    "lenet_step n=64",
-    Phase(2 * 64 * (3 * sum(convs) - convs[0] + 3 * products)),
-    adam(61706),
-    ratio=2.8,
-    tolerance=1e-4,
-)
+row("LeNet-5 step/batch 64", "lenet_step n=64",
+    Phase(2 * 64 * (3 * sum(convs) - convs[0] + 3 * products)), adam(61706), ratio=2.8, tolerance=1e-4)
 
-# --- convolutions ------------------------------------------------------------------------------------------------------
+# --- convolutions -----------------------------------------------------------------------------------------------------
 
 group("Convolutions")
 
@@ -115,110 +97,34 @@ def conv(name, task, pass_, multiply_adds, x, w, y, **wanted):
     forward = Phase(2 * multiply_adds, F32 * (x + w), F32 * y)
     backward = Phase(4 * multiply_adds, F32 * (x + w + y), F32 * (x + w))
     bound = {"forward": [forward], "both": [forward, backward]}[pass_]
-    row(
-        f"{name}/{'forward' if pass_ == 'forward' else 'forward and backward'}",
-        f"{task} pass={pass_}",
-        *bound,
-        **wanted,
-    )
+    words = {"forward": "forward", "both": "forward and backward"}[pass_]
+    row(f"{name}/{words}", f"{task} pass={pass_}", *bound, **wanted)
 
 
 for k, ratios in ((3, (2, 1.2)), (9, (1.4, 1.6)), (15, (1.25, 1.25))):
     for pass_, ratio in zip(("forward", "both"), ratios):
-        conv(
-            f"conv1d k{k} (16,64,1024)",
-            f"conv1d n=16 c=64 f=64 l=1024 k={k} p={k // 2}",
-            pass_,
-            16 * 1024 * 64 * 64 * k,
-            16 * 64 * 1024,
-            64 * 64 * k,
-            16 * 64 * 1024,
-            ratio=ratio,
-        )
+        conv(f"conv1d k{k} (16,64,1024)", f"conv1d n=16 c=64 f=64 l=1024 k={k} p={k // 2}", pass_,
+             16 * 1024 * 64 * 64 * k, 16 * 64 * 1024, 64 * 64 * k, 16 * 64 * 1024, ratio=ratio)
 
 for pass_ in ("forward", "both"):
-    conv(
-        "conv1d k1 (16,64,1024)",
-        "conv1d n=16 c=64 f=64 l=1024 k=1 p=0",
-        pass_,
-        16 * 1024 * 64 * 64,
-        16 * 64 * 1024,
-        64 * 64,
-        16 * 64 * 1024,
-        ratio=1,
-    )
-    conv(
-        "conv1d k5 s2 (16,64,1024)",
-        "conv1d n=16 c=64 f=64 l=1024 k=5 s=2 p=2",
-        pass_,
-        16 * 512 * 64 * 64 * 5,
-        16 * 64 * 1024,
-        64 * 64 * 5,
-        16 * 64 * 512,
-        ratio=1,
-    )
-    conv(
-        "conv2d k3 (16,32,32,32)",
-        "conv2d n=16 c=32 f=32 h=32 k=3 p=1",
-        pass_,
-        16 * 1024 * 32 * 32 * 9,
-        16 * 32 * 1024,
-        32 * 32 * 9,
-        16 * 32 * 1024,
-        ratio=1,
-    )
-    conv(
-        "conv2d k5, first layer (64,1,28,28)",
-        "conv2d n=64 c=1 f=6 h=28 k=5 p=2",
-        pass_,
-        64 * 784 * 6 * 25,
-        64 * 784,
-        6 * 25,
-        64 * 6 * 784,
-        ratio=1,
-    )
-    conv(
-        "depthwise conv2d k3 (16,64,32,32)",
-        "conv2d n=16 c=64 f=64 h=32 k=3 p=1 groups=64",
-        pass_,
-        16 * 1024 * 64 * 9,
-        16 * 64 * 1024,
-        64 * 9,
-        16 * 64 * 1024,
-        ratio=1,
-    )
-    conv(
-        "depthwise conv1d k9 (16,64,1024)",
-        "conv1d n=16 c=64 f=64 l=1024 k=9 p=4 groups=64",
-        pass_,
-        16 * 1024 * 64 * 9,
-        16 * 64 * 1024,
-        64 * 9,
-        16 * 64 * 1024,
-        ratio=1,
-    )
-    conv(
-        "conv_transpose1d k4 s2 (16,64,256)",
-        "conv_transpose1d n=16 c=64 f=32 l=256 k=4 s=2 p=1",
-        pass_,
-        16 * 256 * 64 * 32 * 4,
-        16 * 64 * 256,
-        64 * 32 * 4,
-        16 * 32 * 512,
-        ratio=1,
-    )
-    conv(
-        "conv_transpose2d k4 s2 (8,64,16,16)",
-        "conv_transpose2d n=8 c=64 f=32 h=16 k=4 s=2 p=1",
-        pass_,
-        8 * 256 * 64 * 32 * 16,
-        8 * 64 * 256,
-        64 * 32 * 16,
-        8 * 32 * 1024,
-        ratio=1,
-    )
+    conv("conv1d k1 (16,64,1024)", "conv1d n=16 c=64 f=64 l=1024 k=1 p=0", pass_, 16 * 1024 * 64 * 64, 16 * 64 * 1024,
+         64 * 64, 16 * 64 * 1024, ratio=1)
+    conv("conv1d k5 s2 (16,64,1024)", "conv1d n=16 c=64 f=64 l=1024 k=5 s=2 p=2", pass_, 16 * 512 * 64 * 64 * 5,
+         16 * 64 * 1024, 64 * 64 * 5, 16 * 64 * 512, ratio=1)
+    conv("conv2d k3 (16,32,32,32)", "conv2d n=16 c=32 f=32 h=32 k=3 p=1", pass_, 16 * 1024 * 32 * 32 * 9,
+         16 * 32 * 1024, 32 * 32 * 9, 16 * 32 * 1024, ratio=1)
+    conv("conv2d k5, first layer (64,1,28,28)", "conv2d n=64 c=1 f=6 h=28 k=5 p=2", pass_, 64 * 784 * 6 * 25, 64 * 784,
+         6 * 25, 64 * 6 * 784, ratio=1)
+    conv("depthwise conv2d k3 (16,64,32,32)", "conv2d n=16 c=64 f=64 h=32 k=3 p=1 groups=64", pass_,
+         16 * 1024 * 64 * 9, 16 * 64 * 1024, 64 * 9, 16 * 64 * 1024, ratio=1)
+    conv("depthwise conv1d k9 (16,64,1024)", "conv1d n=16 c=64 f=64 l=1024 k=9 p=4 groups=64", pass_,
+         16 * 1024 * 64 * 9, 16 * 64 * 1024, 64 * 9, 16 * 64 * 1024, ratio=1)
+    conv("conv_transpose1d k4 s2 (16,64,256)", "conv_transpose1d n=16 c=64 f=32 l=256 k=4 s=2 p=1", pass_,
+         16 * 256 * 64 * 32 * 4, 16 * 64 * 256, 64 * 32 * 4, 16 * 32 * 512, ratio=1)
+    conv("conv_transpose2d k4 s2 (8,64,16,16)", "conv_transpose2d n=8 c=64 f=32 h=16 k=4 s=2 p=1", pass_,
+         8 * 256 * 64 * 32 * 16, 8 * 64 * 256, 64 * 32 * 16, 8 * 32 * 1024, ratio=1)
 
-# --- pools and means ---------------------------------------------------------------------------------------------------
+# --- pools and means --------------------------------------------------------------------------------------------------
 
 group("Pools and means")
 
@@ -229,33 +135,15 @@ def pool(name, task, x, y, forward, backward, **wanted):
 
 
 pool("avg_pool2d k2 (32,64,32,32)", "avg_pool2d n=32 c=64 h=32 k=2", 2048 * 1024, 2048 * 256, 15, 15)
-pool(
-    "avg_pool2d k3 s2 p1, pad not counted (32,64,56,56)",
-    "avg_pool2d n=32 c=64 h=56 k=3 s=2 p=1 count=0",
-    2048 * 56 * 56,
-    2048 * 28 * 28,
-    8,
-    8,
-)
+pool("avg_pool2d k3 s2 p1, pad not counted (32,64,56,56)", "avg_pool2d n=32 c=64 h=56 k=3 s=2 p=1 count=0",
+     2048 * 56 * 56, 2048 * 28 * 28, 8, 8)
 pool("avg_pool2d k3 s1 p1 (32,64,32,32)", "avg_pool2d n=32 c=64 h=32 k=3 s=1 p=1", 2048 * 1024, 2048 * 1024, 20, 20)
 pool("adaptive_avg_pool2d 1 (32,2048,7,7)", "adaptive_avg_pool2d n=32 c=2048 h=7 o=1", 65536 * 49, 65536, 1.5, 6)
 pool("adaptive_avg_pool2d 7 (4,512,56,56)", "adaptive_avg_pool2d n=4 c=512 h=56 o=7", 2048 * 56 * 56, 2048 * 49, 5, 5)
-pool(
-    "adaptive_avg_pool2d 7 (4,512,112,112)",
-    "adaptive_avg_pool2d n=4 c=512 h=112 o=7",
-    2048 * 112 * 112,
-    2048 * 49,
-    4,
-    8,
-)
-pool(
-    "adaptive_avg_pool2d 10 (16,256,100,100)",
-    "adaptive_avg_pool2d n=16 c=256 h=100 o=10",
-    4096 * 10000,
-    4096 * 100,
-    4,
-    10,
-)
+pool("adaptive_avg_pool2d 7 (4,512,112,112)", "adaptive_avg_pool2d n=4 c=512 h=112 o=7", 2048 * 112 * 112, 2048 * 49,
+     4, 8)
+pool("adaptive_avg_pool2d 10 (16,256,100,100)", "adaptive_avg_pool2d n=16 c=256 h=100 o=10", 4096 * 10000, 4096 * 100,
+     4, 10)
 pool("adaptive_avg_pool1d 10 (4,128,87)", "adaptive_avg_pool1d n=4 c=128 l=87 o=10", 512 * 87, 512 * 10, 10, 10)
 pool("adaptive_avg_pool1d 50 (1,80,312)", "adaptive_avg_pool1d n=1 c=80 l=312 o=50", 80 * 312, 80 * 50, 10, 10)
 pool("avg_pool1d k2 (32,64,4096)", "avg_pool1d n=32 c=64 l=4096 k=2", 2048 * 4096, 2048 * 2048, 10, 10)
@@ -271,7 +159,7 @@ pool("max_pool2d k2 (32,64,32,32)", "max_pool2d n=32 c=64 h=32 k=2", 2048 * 1024
 pool("max_pool2d k3 s2 p1 (32,64,56,56)", "max_pool2d n=32 c=64 h=56 k=3 s=2 p=1", 2048 * 56 * 56, 2048 * 28 * 28, 1, 1)
 pool("max_pool1d k4 (32,64,4096)", "max_pool1d n=32 c=64 l=4096 k=4", 2048 * 4096, 2048 * 1024, 1, 1)
 
-# --- products: the three of a linear layer -----------------------------------------------------------------------------
+# --- products: the three of a linear layer ----------------------------------------------------------------------------
 
 group("Products")
 
@@ -283,27 +171,15 @@ def product(m, n, k, transposed="nn", double=False):
     # 70 % of the peak at 32^3, 85 % from 128^3 on.
     cube = (m * n * k) ** (1 / 3)
     share = 0.70 + 0.15 * min(1, max(0, math.log2(cube / 32) / 2))
-    row(
-        f"{'dgemm' if double else 'sgemm'} {transposed} {m}x{n}x{k}, {use}",
+    row(f"{'dgemm' if double else 'sgemm'} {transposed} {m}x{n}x{k}, {use}",
         f"product m={m} n={n} k={k} ta={ta} tb={tb} double={int(double)} pass=forward",
-        Phase(2 * m * n * k, size * (m * k + k * n), size * m * n, double),
-        share=share,
-        tolerance=1e-4,
-    )
+        Phase(2 * m * n * k, size * (m * k + k * n), size * m * n, double), share=share, tolerance=1e-4)
 
 
 for cube in (32, 48, 64, 96, 100, 128, 192, 200, 256, 384, 512, 1000, 1024, 2048):
     product(cube, cube, cube)
-for m, n, k in (
-    (64, 128, 784),
-    (64, 256, 784),
-    (37, 61, 97),
-    (128, 128, 128),
-    (256, 256, 256),
-    (257, 263, 251),
-    (512, 512, 512),
-    (1024, 1024, 1024),
-):
+for m, n, k in ((64, 128, 784), (64, 256, 784), (37, 61, 97), (128, 128, 128), (256, 256, 256), (257, 263, 251),
+                (512, 512, 512), (1024, 1024, 1024)):
     product(m, n, k, "nt")
     product(m, n, k, "tn")
 product(64, 128, 784)
@@ -314,52 +190,34 @@ product(257, 263, 251, "nt", double=True)
 
 for pass_ in ("forward", "both"):
     work = 64 * 784 * 256
-    conv(
-        "linear 784 to 256, batch 64", "linear n=64 in=784 out=256", pass_, work, 64 * 784, 784 * 256, 64 * 256, ratio=1
-    )
+    conv("linear 784 to 256, batch 64", "linear n=64 in=784 out=256", pass_, work, 64 * 784, 784 * 256, 64 * 256,
+         ratio=1)
     conv("linear 32 to 5, batch 32", "linear n=32 in=32 out=5", pass_, 32 * 32 * 5, 32 * 32, 32 * 5, 32 * 5, ratio=1)
 
-# --- the rest: vectorised, at the bound of memory or of the instructions -----------------------------------------------
+# --- the rest: vectorised, at the bound of memory or of the instructions ----------------------------------------------
 
 group("Elementwise, reductions, normalisations, sequences, optimisers")
 
 for name, n in (("L1", 2048), ("L2", 65536), ("memory", 1 << 24)):
     row(f"add in {name}", f"add n={n} pass=forward", stream(2 * n, n), ratio=1)
 # Multiply-adds and divisions an element that a vectorised float32 function takes at least; estimates.
-for f, multiply_adds, divisions in (
-    ("relu", 1, 0),
-    ("exp", 10, 0),
-    ("log", 12, 0),
-    ("tanh", 12, 1),
-    ("sigmoid", 12, 1),
-    ("gelu", 16, 0),
-):
-    row(
-        f"{f} in L2/forward",
-        f"map f={f} n=65536 pass=forward",
-        stream(65536, 65536, flops=2 * 65536 * multiply_adds, divisions=65536 * divisions),
-        ratio=1,
-    )
+for f, multiply_adds, divisions in (("relu", 1, 0), ("exp", 10, 0), ("log", 12, 0), ("tanh", 12, 1), ("sigmoid", 12, 1),
+                                    ("gelu", 16, 0)):
+    row(f"{f} in L2/forward", f"map f={f} n=65536 pass=forward",
+        stream(65536, 65536, flops=2 * 65536 * multiply_adds, divisions=65536 * divisions), ratio=1)
     row(f"{f} in L2/backward", f"map f={f} n=65536 pass=backward", stream(2 * 65536, 65536), ratio=1)
 row("relu in memory/forward", f"map f=relu n={1 << 24} pass=forward", stream(1 << 24, 1 << 24), ratio=1)
 for pass_ in ("forward", "both"):
-    row(
-        f"multiply by a row (1024,768)/{pass_}",
-        f"mul_rows rows=1024 columns=768 pass={pass_}",
-        stream(*((2 if pass_ == "both" else 1) * 1024 * 768 + 768, (2 if pass_ == "both" else 1) * 1024 * 768)),
-        ratio=1,
-    )
+    size = 1024 * 768 * (2 if pass_ == "both" else 1)
+    row(f"multiply by a row (1024,768)/{pass_}", f"mul_rows rows=1024 columns=768 pass={pass_}",
+        stream(size + 768, size), ratio=1)
 row("transpose (32,256,256)", "transpose n=32 rows=256 columns=256 pass=forward", stream(1 << 21, 1 << 21), ratio=1)
 
 row("sum of all, L2", "sum_all n=131072 pass=forward", stream(131072, 1), ratio=1)
 row("sum of all, memory", f"sum_all n={1 << 24} pass=forward", stream(1 << 24, 1), ratio=1)
 row("sum over rows (4096,256)", "reduce f=sum outer=1 n=4096 inner=256 pass=forward", stream(1 << 20, 256), ratio=1)
-row(
-    "mean over dim 1 (64,256,128)",
-    "reduce f=mean outer=64 n=256 inner=128 pass=forward",
-    stream(1 << 21, 8192),
-    ratio=1,
-)
+row("mean over dim 1 (64,256,128)", "reduce f=mean outer=64 n=256 inner=128 pass=forward", stream(1 << 21, 8192),
+    ratio=1)
 row("max over the last dim (4096,256)", "reduce f=max outer=4096 n=256 pass=forward", stream(1 << 20, 4096), ratio=1)
 
 
@@ -372,85 +230,40 @@ def both(name, task, x, saved=0, **wanted):
 both("softmax (1024,256)", "softmax rows=1024 columns=256", 1 << 18, ratio=1)
 both("softmax (4096,10)", "softmax rows=4096 columns=10", 40960, ratio=1)
 both("log_softmax (1024,256)", "log_softmax rows=1024 columns=256", 1 << 18, ratio=1)
-row(
-    "cross_entropy (1024,256)/forward and backward",
-    "cross_entropy rows=1024 columns=256 pass=both",
-    stream(1 << 18, 1 << 18),
-    ratio=1,
-)
-row(
-    "cross_entropy (256,10)/forward and backward",
-    "cross_entropy rows=256 columns=10 pass=both",
-    stream(2560, 2560),
-    ratio=1,
-)
+row("cross_entropy (1024,256)/forward and backward", "cross_entropy rows=1024 columns=256 pass=both",
+    stream(1 << 18, 1 << 18), ratio=1)
+row("cross_entropy (256,10)/forward and backward", "cross_entropy rows=256 columns=10 pass=both", stream(2560, 2560),
+    ratio=1)
 both("LayerNorm (1024,768)", "layer_norm rows=1024 columns=768", 1024 * 768, ratio=1)
 both("GroupNorm 8 (32,64,32,32)", "group_norm n=32 c=64 h=32 groups=8", 2048 * 1024, ratio=1)
 both("BatchNorm2d, training (32,64,32,32)", "batch_norm n=32 c=64 h=32 training=1", 2048 * 1024, ratio=1)
-row(
-    "BatchNorm2d, evaluation (32,64,32,32)",
-    "batch_norm n=32 c=64 h=32 training=0 pass=forward",
-    stream(2048 * 1024, 2048 * 1024),
-    ratio=1,
-)
-row(
-    "Embedding (5000,64), 4096 rows/forward",
-    "embedding n=4096 rows=5000 columns=64 pass=forward",
-    stream(4096 * 64, 4096 * 64),
-    ratio=1,
-)
-row(
-    "Embedding (5000,64), 4096 rows/backward",
-    "embedding n=4096 rows=5000 columns=64 pass=backward",
-    stream(4096 * 64, 5000 * 64),
-    ratio=1,
-)
+row("BatchNorm2d, evaluation (32,64,32,32)", "batch_norm n=32 c=64 h=32 training=0 pass=forward",
+    stream(2048 * 1024, 2048 * 1024), ratio=1)
+row("Embedding (5000,64), 4096 rows/forward", "embedding n=4096 rows=5000 columns=64 pass=forward",
+    stream(4096 * 64, 4096 * 64), ratio=1)
+row("Embedding (5000,64), 4096 rows/backward", "embedding n=4096 rows=5000 columns=64 pass=backward",
+    stream(4096 * 64, 5000 * 64), ratio=1)
 
 for name, task, gates in (("LSTM", "lstm", 4), ("GRU", "gru", 3)):
     for n, l, width in ((32, 25, 64), (1, 50, 32), (64, 50, 256)):
         work = n * l * gates * width * 2 * width
         sizes = n * l * width, gates * width * 2 * width, n * l * width
         for pass_ in ("forward", "both"):
-            conv(
-                f"{name} batch {n}, length {l}, width {width}",
-                f"{task} n={n} l={l} in={width} h={width}",
-                pass_,
-                work,
-                *sizes,
-                ratio=1,
-                tolerance=1e-4,
-            )
+            conv(f"{name} batch {n}, length {l}, width {width}", f"{task} n={n} l={l} in={width} h={width}", pass_,
+                 work, *sizes, ratio=1, tolerance=1e-4)
 
 for pass_ in ("forward", "both"):
-    conv(
-        "attention (4,8,128,32)",
-        "attention n=4 heads=8 l=128 e=32",
-        pass_,
-        2 * 32 * 128 * 128 * 32,
-        3 * 32 * 128 * 32,
-        0,
-        32 * 128 * 32,
-        ratio=1,
-    )
+    conv("attention (4,8,128,32)", "attention n=4 heads=8 l=128 e=32", pass_, 2 * 32 * 128 * 128 * 32,
+         3 * 32 * 128 * 32, 0, 32 * 128 * 32, ratio=1)
 
-for f, reads, writes, slow in (
-    ("sgd", 2, 1, 0),
-    ("momentum", 3, 2, 0),
-    ("adam", 4, 3, 1),
-    ("adamw", 4, 3, 1),
-    ("rmsprop", 3, 2, 1),
-):
+for f, reads, writes, slow in (("sgd", 2, 1, 0), ("momentum", 3, 2, 0), ("adam", 4, 3, 1), ("adamw", 4, 3, 1),
+                               ("rmsprop", 3, 2, 1)):
     for count, n in ((20, 64), (1, 65536), (1, 1 << 22)):
         size = count * n
-        row(
-            f"optimiser {f}, {count} of {n}",
-            f"optimizer f={f} count={count} n={n}",
-            stream(reads * size, writes * size, divisions=slow * size, roots=slow * size),
-            ratio=1,
-            tolerance=1e-4,
-        )
+        row(f"optimiser {f}, {count} of {n}", f"optimizer f={f} count={count} n={n}",
+            stream(reads * size, writes * size, divisions=slow * size, roots=slow * size), ratio=1, tolerance=1e-4)
 
-# --- growth: how the time of Taper grows when one extent doubles -------------------------------------------------------
+# --- growth: how the time of Taper grows when one extent doubles ------------------------------------------------------
 
 
 @dataclass
@@ -474,12 +287,8 @@ GROWTH = [
     Growth("length of conv1d k3 (4,32,l)", "conv1d n=4 c=32 f=32 l={n} k=3 p=1 pass=both", doublings(8, 8192), 2.5),
     Growth("channels of conv1d k3 (4,c,256)", "conv1d n=4 c={n} f={n} l=256 k=3 p=1 pass=both", doublings(1, 256), 5),
     Growth("length of avg_pool1d k4 (8,16,l)", "avg_pool1d n=8 c=16 l={n} k=4 pass=forward", doublings(8, 65536), 2.5),
-    Growth(
-        "window of avg_pool1d, stride 1 (8,16,4096)",
-        "avg_pool1d n=8 c=16 l=4096 k={n} s=1 pass=forward",
-        doublings(1, 1024),
-        2.5,
-    ),
+    Growth("window of avg_pool1d, stride 1 (8,16,4096)", "avg_pool1d n=8 c=16 l=4096 k={n} s=1 pass=forward",
+           doublings(1, 1024), 2.5),
     Growth("size of a product", "product m={n} n={n} k={n} pass=forward", doublings(4, 1024), 9),
     Growth("features of linear, batch 32", "linear n=32 in={n} out={n} pass=both", doublings(4, 1024), 5),
     Growth("length of softmax (64,l)", "softmax rows=64 columns={n} pass=forward", doublings(2, 16384), 2.5),
@@ -487,7 +296,7 @@ GROWTH = [
     Growth("depth of a chain", "chain ops={n}", doublings(1, 1 << 17), 2.5),
 ]
 
-# --- a flood of denormals: an MLP whose inputs, and so products and gradients, are below the normal numbers ------------
+# --- a flood of denormals: an MLP whose inputs, and so products and gradients, are below the normal numbers -----------
 
 
 @dataclass
@@ -500,14 +309,8 @@ class Flood:
 
 
 FLOODS = [
-    Flood(
-        "MLP step/batch 64, denormals count as 0 as in trainings from JSON",
-        "mlp_step n=64 flush=1",
-        "mlp_step n=64 flush=1 denormal=1",
-    ),
-    Flood(
-        "MLP step/batch 64, denormals are computed as C++ programs are used to",
-        "mlp_step n=64",
-        "mlp_step n=64 denormal=1",
-    ),
+    Flood("MLP step/batch 64, denormals count as 0 as in trainings from JSON", "mlp_step n=64 flush=1",
+          "mlp_step n=64 flush=1 denormal=1"),
+    Flood("MLP step/batch 64, denormals are computed as C++ programs are used to", "mlp_step n=64",
+          "mlp_step n=64 denormal=1"),
 ]

@@ -278,6 +278,7 @@ struct Framework {
       return L::linear(L::relu(L::linear(L::relu(L::linear(x, p[0], p[1])), p[2], p[3])), p[4], p[5]);
     };
     const double size = t.get("denormal", 0) ? 1e-39 : 1;
+    L::flush_denormals(t.get("flush", 0) != 0);
     return training({p, forward}, filled({t["n"], 784}, 7, -size, size), labels({t["n"]}, 8, 10));
   }
 

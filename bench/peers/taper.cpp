@@ -34,6 +34,8 @@ struct Taper {
     return taper::autograd::grad({y}, leaves, {gradient}, {.retain_graph = retain});
   }
 
+  static void flush_denormals(bool on) { taper::set_flush_denormal(on); }
+
   static Tensor add(const Tensor& a, const Tensor& b) { return a + b; }
   static Tensor mul(const Tensor& a, const Tensor& b) { return a * b; }
   static Tensor sum(const Tensor& x) { return x.sum(); }
@@ -129,11 +131,12 @@ struct Taper {
   static std::function<void()> train_step(const Tensors& parameters, std::function<Tensor(const Tensor&)> forward,
                                           const Tensor& x, const Tensor& labels) {
     const auto adam = std::make_shared<optim::Adam>(parameters, optim::AdamOptions{.lr = 1e-3});
-    return [=] {
+    const auto step = std::make_shared<taper::CapturedStep>([=](const Tensor& input, const Tensor& target) {
       adam->zero_grad();
-      f::cross_entropy(forward(x), labels).backward();
+      f::cross_entropy(forward(input), target).backward();
       adam->step();
-    };
+    });
+    return [=] { (*step)(x, labels); };
   }
 };
 

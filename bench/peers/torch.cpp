@@ -36,6 +36,8 @@ struct Torch {
     return out;
   }
 
+  static void flush_denormals(bool on) { at::globalContext().setFlushDenormal(on); }
+
   static Tensor add(const Tensor& a, const Tensor& b) { return a + b; }
   static Tensor mul(const Tensor& a, const Tensor& b) { return a * b; }
   static Tensor sum(const Tensor& x) { return x.sum(); }
