@@ -10,6 +10,10 @@
 #include "taper/tensor.hpp"
 
 /// Optimisers: they change parameters by their gradients, step for step as PyTorch's do.
+namespace taper::kernels {
+struct StepArrays;
+}
+
 namespace taper::optim {
 
 // --- options --------------------------------------------------------------------------------------------------------
@@ -91,7 +95,7 @@ std::vector<NamedTensor> numbered(const std::vector<Tensor>& parameters);
 /// Differs: all parameters share one set of options.
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -131,15 +135,18 @@ class Optimizer {
   virtual std::span<const char* const> buffer_names() const = 0;
   /// What a buffer holds before the first step.
   virtual double initial_value() const { return 0; }
-  /// One step of one parameter; `state.step` counts this step already.
-  virtual void update(const Tensor& parameter, const Tensor& gradient, const State& state) = 0;
+  /// The step number `step`, counted from 1, of parameters of one element type, in one pass over all of them. Each has
+  /// its buffers in the order of their names.
+  virtual void update(std::span<const kernels::StepArrays> parameters, DType dtype, std::int64_t step) = 0;
 
  private:
+  void update_gathered(DType dtype, std::int64_t step);
   void make_buffers(const Tensor& parameter, State& state) const;
 
   const char* where_;
   std::vector<NamedTensor> parameters_;
   std::vector<State> states_;
+  std::vector<kernels::StepArrays> gathered_;  ///< parameters of the step that is being taken
   double lr_;
 };
 
@@ -171,7 +178,7 @@ class SGD : public OptimizerOf<SGDOptions> {
 
  protected:
   std::span<const char* const> buffer_names() const override;
-  void update(const Tensor& parameter, const Tensor& gradient, const State& state) override;
+  void update(std::span<const kernels::StepArrays> parameters, DType dtype, std::int64_t step) override;
 
  private:
   const bool moves_;  ///< there is a momentum buffer
@@ -187,7 +194,7 @@ class Adam : public OptimizerOf<AdamOptions> {
 
  protected:
   std::span<const char* const> buffer_names() const override;
-  void update(const Tensor& parameter, const Tensor& gradient, const State& state) override;
+  void update(std::span<const kernels::StepArrays> parameters, DType dtype, std::int64_t step) override;
 };
 
 /// Adam with p = p - lr weight_decay p beside the gradient step. Source: Loshchilov and Hutter 2019; PyTorch, AdamW.
@@ -199,7 +206,7 @@ class AdamW : public OptimizerOf<AdamWOptions> {
 
  protected:
   std::span<const char* const> buffer_names() const override;
-  void update(const Tensor& parameter, const Tensor& gradient, const State& state) override;
+  void update(std::span<const kernels::StepArrays> parameters, DType dtype, std::int64_t step) override;
 };
 
 /// v = alpha v + (1 - alpha) g^2,  p = p - lr g / (sqrt(v) + eps); centered: v less the square of the average of g;
@@ -212,7 +219,7 @@ class RMSprop : public OptimizerOf<RMSpropOptions> {
 
  protected:
   std::span<const char* const> buffer_names() const override;
-  void update(const Tensor& parameter, const Tensor& gradient, const State& state) override;
+  void update(std::span<const kernels::StepArrays> parameters, DType dtype, std::int64_t step) override;
 
  private:
   const bool moves_;  ///< there is a momentum buffer
@@ -227,7 +234,7 @@ class Adagrad : public OptimizerOf<AdagradOptions> {
  protected:
   std::span<const char* const> buffer_names() const override;
   double initial_value() const override { return options_.initial_accumulator_value; }
-  void update(const Tensor& parameter, const Tensor& gradient, const State& state) override;
+  void update(std::span<const kernels::StepArrays> parameters, DType dtype, std::int64_t step) override;
 };
 
 // --- gradients ------------------------------------------------------------------------------------------------------

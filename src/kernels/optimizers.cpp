@@ -15,10 +15,37 @@ T descent(T g, bool maximize) {
   return maximize ? -g : g;
 }
 
-// The buffers of a step never overlap, which `ivdep` says: there are too many of them to be compared at run time.
+/// Calls `body(arrays, begin, end)` so that all elements are covered, in parallel over those of all arrays together.
+template <class Body>
+void for_each_range(std::span<const StepArrays> arrays, std::int64_t cost, const Body& body) {
+  std::int64_t total = 0;
+  for (const StepArrays& a : arrays) total += a.n;
+  parallel_for(total, cost, [&](std::int64_t first, std::int64_t last) {
+    for (const StepArrays& a : arrays) {
+      const std::int64_t begin = first > 0 ? first : 0, end = last < a.n ? last : a.n;
+      if (begin < end) body(a, begin, end);
+      first -= a.n;
+      last -= a.n;
+    }
+  });
+}
+
+template <class T>
+T* as(void* array) {
+  return static_cast<T*>(array);
+}
+template <class T>
+const T* as(const void* array) {
+  return static_cast<const T*>(array);
+}
+
+// The arrays of a step never overlap, which `ivdep` says: there are too many of them to be compared at run time.
 
 template <bool kMomentum, class T>
-void sgd_range(const SgdStep& s, T* p, const T* g, T* momentum, std::int64_t begin, std::int64_t end) {
+void sgd_range(const SgdStep& s, const StepArrays& a, std::int64_t begin, std::int64_t end) {
+  T* const p = as<T>(a.p);
+  const T* const g = as<T>(a.g);
+  T* const momentum = as<T>(a.state[0]);
   const T decay = T(s.weight_decay), mu = T(s.momentum), fresh = T(1 - s.dampening), rate = T(-s.lr);
   const bool decays = s.weight_decay != 0, first = s.first, nesterov = s.nesterov, maximize = s.maximize;
   // d = g + decay p,  m = mu m + (1 - dampening) d,  p = p - lr (nesterov ? d + mu m : m)
@@ -35,24 +62,42 @@ void sgd_range(const SgdStep& s, T* p, const T* g, T* momentum, std::int64_t beg
   }
 }
 
+/// What an Adam step multiplies by, which is the same for all elements.
+template <class T>
+struct AdamNumbers {
+  T decay, keep, weight1, beta1, beta2, weight2, root2, eps, rate;
+  bool decays, near_old, maximize;
+
+  explicit AdamNumbers(const AdamStep& s)
+      : decay(T(s.decoupled ? 0 : s.weight_decay)),
+        keep(T(s.decoupled ? 1 - s.lr * s.weight_decay : 1)),
+        weight1(T(1 - s.beta1)),
+        beta1(T(s.beta1)),
+        beta2(T(s.beta2)),
+        weight2(T(1 - s.beta2)),
+        root2(T(std::sqrt(1 - std::pow(s.beta2, static_cast<double>(s.step))))),
+        eps(T(s.eps)),
+        rate(T(-(s.lr / (1 - std::pow(s.beta1, static_cast<double>(s.step)))))),
+        decays(decay != 0),
+        near_old(1 - s.beta1 < 0.5),
+        maximize(s.maximize) {}
+};
+
 template <bool kAmsgrad, class T>
-void adam_range(const AdamStep& s, T* p, const T* g, T* average, T* square, T* max_square, std::int64_t begin,
-                std::int64_t end) {
-  const double bias1 = 1 - std::pow(s.beta1, static_cast<double>(s.step));
-  const double bias2 = 1 - std::pow(s.beta2, static_cast<double>(s.step));
-  const T decay = T(s.decoupled ? 0 : s.weight_decay), keep = T(s.decoupled ? 1 - s.lr * s.weight_decay : 1);
-  const T weight1 = T(1 - s.beta1), beta1 = T(s.beta1), beta2 = T(s.beta2), weight2 = T(1 - s.beta2);
-  const T root2 = T(std::sqrt(bias2)), eps = T(s.eps), rate = T(-(s.lr / bias1));
-  const bool decays = decay != 0, near_old = 1 - s.beta1 < 0.5, maximize = s.maximize;
+void adam_range(const AdamNumbers<T>& numbers, const StepArrays& a, std::int64_t begin, std::int64_t end) {
+  T *const p = as<T>(a.p), *const average = as<T>(a.state[0]), *const square = as<T>(a.state[1]);
+  T* const max_square = as<T>(a.state[2]);
+  const T* const g = as<T>(a.g);
+  const AdamNumbers<T> s = numbers;
   // m = m + (1 - beta1) (d - m),  v = beta2 v + (1 - beta2) d^2,  p = p - lr / bias1 m / (sqrt(v) / sqrt(bias2) + eps)
   TAPER_INDEPENDENT_TURNS
   for (std::int64_t i = begin; i < end; ++i) {
-    const T value = p[i] * keep;
-    T d = descent(g[i], maximize);
-    d = decays ? d + decay * value : d;
+    const T value = p[i] * s.keep;
+    T d = descent(g[i], s.maximize);
+    d = s.decays ? d + s.decay * value : d;
     // PyTorch's lerp starts from the nearer end.
-    const T m = near_old ? average[i] + weight1 * (d - average[i]) : d - (d - average[i]) * beta1;
-    const T v = square[i] * beta2 + weight2 * d * d;
+    const T m = s.near_old ? average[i] + s.weight1 * (d - average[i]) : d - (d - average[i]) * s.beta1;
+    const T v = square[i] * s.beta2 + s.weight2 * d * d;
     average[i] = m;
     square[i] = v;
     T largest = v;
@@ -61,37 +106,39 @@ void adam_range(const AdamStep& s, T* p, const T* g, T* average, T* square, T* m
       largest = max_square[i] > v || max_square[i] != max_square[i] ? max_square[i] : v;
       max_square[i] = largest;
     }
-    p[i] = value + rate * m / (std::sqrt(largest) / root2 + eps);
+    p[i] = value + s.rate * m / (std::sqrt(largest) / s.root2 + s.eps);
   }
 }
 
 }  // namespace
 
 template <class T>
-void sgd_step(const SgdStep& s, T* p, const T* g, T* momentum, std::int64_t n) {
-  parallel_for(n, 4, [=](std::int64_t first, std::int64_t last) {
-    s.momentum == 0 ? sgd_range<false>(s, p, g, momentum, first, last)
-                    : sgd_range<true>(s, p, g, momentum, first, last);
+void sgd_step(const SgdStep& s, std::span<const StepArrays> arrays) {
+  for_each_range(arrays, 4, [&](const StepArrays& a, std::int64_t begin, std::int64_t end) {
+    s.momentum == 0 ? sgd_range<false, T>(s, a, begin, end) : sgd_range<true, T>(s, a, begin, end);
   });
 }
 
 template <class T>
-void adam_step(const AdamStep& s, T* p, const T* g, T* average, T* square, T* max_square, std::int64_t n) {
-  parallel_for(n, 16, [=](std::int64_t first, std::int64_t last) {
-    max_square == nullptr ? adam_range<false>(s, p, g, average, square, max_square, first, last)
-                          : adam_range<true>(s, p, g, average, square, max_square, first, last);
+void adam_step(const AdamStep& s, std::span<const StepArrays> arrays) {
+  const AdamNumbers<T> numbers(s);
+  for_each_range(arrays, 16, [&](const StepArrays& a, std::int64_t begin, std::int64_t end) {
+    s.amsgrad ? adam_range<true>(numbers, a, begin, end) : adam_range<false>(numbers, a, begin, end);
   });
 }
 
 template <class T>
-void rmsprop_step(const RmspropStep& s, T* p, const T* g, T* square, T* average, T* buffer, std::int64_t n) {
+void rmsprop_step(const RmspropStep& s, std::span<const StepArrays> arrays) {
   const T decay = T(s.weight_decay), mu = T(s.momentum), rate = T(-s.lr);
   const T alpha = T(s.alpha), fresh = T(1 - s.alpha), eps = T(s.eps);
-  const bool decays = s.weight_decay != 0, moves = s.momentum > 0, centered = average != nullptr;
+  const bool decays = s.weight_decay != 0, moves = s.momentum > 0, centered = s.centered;
   // PyTorch's lerp starts from the nearer end.
   const bool near_old = 1 - s.alpha < 0.5;
   // v = alpha v + (1 - alpha) d^2,  a = alpha a + (1 - alpha) d,  b = mu b + d / (sqrt(v - a^2) + eps),  p = p - lr b
-  parallel_for(n, 12, [=](std::int64_t begin, std::int64_t end) {
+  for_each_range(arrays, 12, [=](const StepArrays& arrays_of_one, std::int64_t begin, std::int64_t end) {
+    T *const p = as<T>(arrays_of_one.p), *const square = as<T>(arrays_of_one.state[0]);
+    T *const average = as<T>(arrays_of_one.state[1]), *const buffer = as<T>(arrays_of_one.state[centered ? 2 : 1]);
+    const T* const g = as<T>(arrays_of_one.g);
     for (std::int64_t i = begin; i < end; ++i) {
       T d = descent(g[i], s.maximize);
       if (decays) d = d + decay * p[i];
@@ -114,12 +161,14 @@ void rmsprop_step(const RmspropStep& s, T* p, const T* g, T* square, T* average,
 }
 
 template <class T>
-void adagrad_step(const AdagradStep& s, T* p, const T* g, T* sum, std::int64_t n) {
+void adagrad_step(const AdagradStep& s, std::span<const StepArrays> arrays) {
   const T decay = T(s.weight_decay), eps = T(s.eps);
   const T rate = T(-(s.lr / (1 + static_cast<double>(s.step - 1) * s.lr_decay)));
   const bool decays = s.weight_decay != 0;
   // s = s + d^2,  p = p - lr / (1 + (t - 1) lr_decay) d / (sqrt(s) + eps)
-  parallel_for(n, 10, [=](std::int64_t begin, std::int64_t end) {
+  for_each_range(arrays, 10, [=](const StepArrays& a, std::int64_t begin, std::int64_t end) {
+    T *const p = as<T>(a.p), *const sum = as<T>(a.state[0]);
+    const T* const g = as<T>(a.g);
     for (std::int64_t i = begin; i < end; ++i) {
       T d = descent(g[i], s.maximize);
       if (decays) d = d + decay * p[i];
@@ -134,11 +183,11 @@ double sum_of_squares(const T* g, std::int64_t n) {
   return sum_blocks(n, 1, [g](std::int64_t i) { return static_cast<double>(g[i]) * static_cast<double>(g[i]); });
 }
 
-#define TAPER_INSTANTIATE_OPTIMIZERS(T)                                                      \
-  template void sgd_step<T>(const SgdStep&, T*, const T*, T*, std::int64_t);                 \
-  template void adam_step<T>(const AdamStep&, T*, const T*, T*, T*, T*, std::int64_t);       \
-  template void rmsprop_step<T>(const RmspropStep&, T*, const T*, T*, T*, T*, std::int64_t); \
-  template void adagrad_step<T>(const AdagradStep&, T*, const T*, T*, std::int64_t);         \
+#define TAPER_INSTANTIATE_OPTIMIZERS(T)                                           \
+  template void sgd_step<T>(const SgdStep&, std::span<const StepArrays>);         \
+  template void adam_step<T>(const AdamStep&, std::span<const StepArrays>);       \
+  template void rmsprop_step<T>(const RmspropStep&, std::span<const StepArrays>); \
+  template void adagrad_step<T>(const AdagradStep&, std::span<const StepArrays>); \
   template double sum_of_squares<T>(const T*, std::int64_t)
 TAPER_INSTANTIATE_OPTIMIZERS(float);
 TAPER_INSTANTIATE_OPTIMIZERS(double);

@@ -3,6 +3,7 @@
 
 #include "base/fail.hpp"
 #include "core/capture.hpp"
+#include "kernels/optimizers.hpp"
 #include "optim/state_reader.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
@@ -60,6 +61,8 @@ Optimizer::Optimizer(const char* where, std::vector<NamedTensor> parameters, dou
   check_lr(where, lr);
 }
 
+Optimizer::~Optimizer() = default;
+
 void Optimizer::set_lr(double lr) {
   check_lr(where_, lr);
   lr_ = lr;
@@ -81,16 +84,33 @@ void Optimizer::step() {
         cat(where_, ".step"), [](void* self) { static_cast<Optimizer*>(self)->step(); }, this);
   const detail::Unrecorded unrecorded;
   const NoGradGuard no_grad;
+  gathered_.clear();
+  DType dtype = DType::float32;
+  std::int64_t step = 0;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor& parameter = parameters_[i].tensor;
-    const Tensor gradient = parameter.grad();
-    if (!gradient.defined()) continue;
+    const detail::TensorImpl& parameter = *parameters_[i].tensor.impl();
+    const detail::NodeExtra* extra = parameter.node ? parameter.node->extra : nullptr;
+    if (!extra || !extra->gradient.defined()) continue;
     State& state = states_[i];
-    if (state.step == 0) make_buffers(parameter, state);
+    if (state.step == 0) make_buffers(parameters_[i].tensor, state);
     ++state.step;
-    update(parameter, gradient, state);
-    ++parameter.impl()->buffer->version;
+    if (state.step != step || parameter.dtype != dtype) update_gathered(dtype, step);
+    step = state.step;
+    dtype = parameter.dtype;
+    const auto memory = [](const Tensor& t) { return t.defined() ? t.impl()->buffer->data() : nullptr; };
+    kernels::StepArrays& arrays = gathered_.emplace_back();
+    arrays.p = parameter.buffer->data();
+    arrays.g = memory(extra->gradient);
+    for (std::size_t k = 0; k < kMaxBuffers; ++k) arrays.state[k] = memory(state.buffers[k]);
+    arrays.n = parameter.shape.numel();
+    ++parameter.buffer->version;
   }
+  update_gathered(dtype, step);
+}
+
+void Optimizer::update_gathered(DType dtype, std::int64_t step) {
+  if (!gathered_.empty()) update(gathered_, dtype, step);
+  gathered_.clear();
 }
 
 // --- state ----------------------------------------------------------------------------------------------------------

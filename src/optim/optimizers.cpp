@@ -1,29 +1,12 @@
-#include "kernels/optimizers.hpp"
 #include "base/fail.hpp"
-#include "core/dispatch.hpp"
+#include "kernels/optimizers.hpp"
 #include "taper/optim.hpp"
 
 namespace taper::optim {
 
+using kernels::StepArrays;
+
 namespace {
-
-/// The memory of a tensor that may be undefined.
-template <class T>
-T* memory(const Tensor& tensor) {
-  return tensor.defined() ? tensor.data<T>() : nullptr;
-}
-
-/// Calls `body(p, g, b0, b1, b2)` with the memory of the parameter, its gradient and its buffers.
-template <class Buffers, class Body>
-void with_memory(const Tensor& parameter, const Tensor& gradient, const Buffers& buffers, const Body& body) {
-  const auto call = [&]<class T>(Type<T>) {
-    body(parameter.data<T>(), gradient.data<T>(), memory<T>(buffers[0]), memory<T>(buffers[1]), memory<T>(buffers[2]));
-  };
-  if (parameter.dtype() == DType::float32)
-    call(Type<float>());
-  else
-    call(Type<double>());
-}
 
 std::span<const char* const> adam_buffers(bool amsgrad) {
   static constexpr const char* kNames[] = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
@@ -37,9 +20,14 @@ kernels::AdamStep adam_step_of(const Options& o, double lr, std::int64_t step, b
           .beta2 = o.betas.second,
           .eps = o.eps,
           .weight_decay = o.weight_decay,
+          .amsgrad = o.amsgrad,
           .decoupled = decoupled,
           .maximize = o.maximize,
           .step = step};
+}
+
+void run(const kernels::AdamStep& s, std::span<const StepArrays> parameters, DType dtype) {
+  dtype == DType::float32 ? kernels::adam_step<float>(s, parameters) : kernels::adam_step<double>(s, parameters);
 }
 
 }  // namespace
@@ -61,17 +49,15 @@ std::span<const char* const> SGD::buffer_names() const {
   return {kNames, moves_ ? 1u : 0u};
 }
 
-void SGD::update(const Tensor& parameter, const Tensor& gradient, const State& state) {
+void SGD::update(std::span<const StepArrays> parameters, DType dtype, std::int64_t step) {
   const kernels::SgdStep s{.lr = lr(),
                            .momentum = options_.momentum,
                            .dampening = options_.dampening,
                            .weight_decay = options_.weight_decay,
                            .nesterov = options_.nesterov,
                            .maximize = options_.maximize,
-                           .first = state.step == 1};
-  with_memory(parameter, gradient, state.buffers, [&](auto* p, const auto* g, auto* momentum, auto*, auto*) {
-    kernels::sgd_step(s, p, g, momentum, parameter.numel());
-  });
+                           .first = step == 1};
+  dtype == DType::float32 ? kernels::sgd_step<float>(s, parameters) : kernels::sgd_step<double>(s, parameters);
 }
 
 // --- Adam, AdamW ----------------------------------------------------------------------------------------------------
@@ -82,10 +68,8 @@ Adam::Adam(std::vector<NamedTensor> parameters, const Options& options) : Optimi
 
 std::span<const char* const> Adam::buffer_names() const { return adam_buffers(options_.amsgrad); }
 
-void Adam::update(const Tensor& parameter, const Tensor& gradient, const State& state) {
-  with_memory(parameter, gradient, state.buffers, [&](auto* p, const auto* g, auto* m, auto* v, auto* largest) {
-    kernels::adam_step(adam_step_of(options_, lr(), state.step, false), p, g, m, v, largest, parameter.numel());
-  });
+void Adam::update(std::span<const StepArrays> parameters, DType dtype, std::int64_t step) {
+  run(adam_step_of(options_, lr(), step, false), parameters, dtype);
 }
 
 AdamW::AdamW(const std::vector<Tensor>& parameters, const Options& options) : AdamW(numbered(parameters), options) {}
@@ -95,10 +79,8 @@ AdamW::AdamW(std::vector<NamedTensor> parameters, const Options& options)
 
 std::span<const char* const> AdamW::buffer_names() const { return adam_buffers(options_.amsgrad); }
 
-void AdamW::update(const Tensor& parameter, const Tensor& gradient, const State& state) {
-  with_memory(parameter, gradient, state.buffers, [&](auto* p, const auto* g, auto* m, auto* v, auto* largest) {
-    kernels::adam_step(adam_step_of(options_, lr(), state.step, true), p, g, m, v, largest, parameter.numel());
-  });
+void AdamW::update(std::span<const StepArrays> parameters, DType dtype, std::int64_t step) {
+  run(adam_step_of(options_, lr(), step, true), parameters, dtype);
 }
 
 // --- RMSprop --------------------------------------------------------------------------------------------------------
@@ -117,17 +99,15 @@ std::span<const char* const> RMSprop::buffer_names() const {
   return {kPlain, 1 + with_momentum};
 }
 
-void RMSprop::update(const Tensor& parameter, const Tensor& gradient, const State& state) {
+void RMSprop::update(std::span<const StepArrays> parameters, DType dtype, std::int64_t) {
   const kernels::RmspropStep s{.lr = lr(),
                                .alpha = options_.alpha,
                                .eps = options_.eps,
                                .weight_decay = options_.weight_decay,
                                .momentum = options_.momentum,
+                               .centered = options_.centered,
                                .maximize = options_.maximize};
-  with_memory(parameter, gradient, state.buffers, [&](auto* p, const auto* g, auto* square, auto* second, auto* third) {
-    auto* average = options_.centered ? second : nullptr;
-    kernels::rmsprop_step(s, p, g, square, average, options_.centered ? third : second, parameter.numel());
-  });
+  dtype == DType::float32 ? kernels::rmsprop_step<float>(s, parameters) : kernels::rmsprop_step<double>(s, parameters);
 }
 
 // --- Adagrad --------------------------------------------------------------------------------------------------------
@@ -143,16 +123,14 @@ std::span<const char* const> Adagrad::buffer_names() const {
   return kNames;
 }
 
-void Adagrad::update(const Tensor& parameter, const Tensor& gradient, const State& state) {
+void Adagrad::update(std::span<const StepArrays> parameters, DType dtype, std::int64_t step) {
   const kernels::AdagradStep s{.lr = lr(),
                                .lr_decay = options_.lr_decay,
                                .weight_decay = options_.weight_decay,
                                .eps = options_.eps,
                                .maximize = options_.maximize,
-                               .step = state.step};
-  with_memory(parameter, gradient, state.buffers, [&](auto* p, const auto* g, auto* sum, auto*, auto*) {
-    kernels::adagrad_step(s, p, g, sum, parameter.numel());
-  });
+                               .step = step};
+  dtype == DType::float32 ? kernels::adagrad_step<float>(s, parameters) : kernels::adagrad_step<double>(s, parameters);
 }
 
 // --- fields ---------------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 #include "kernels/optimizers.hpp"
 
+#include <array>
+
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
 
@@ -24,11 +26,24 @@ Doubles gradient_of_step(int step) {
   return g;
 }
 
+/// The seven elements as two parameters, of three and of four.
+template <class T>
+std::array<StepArrays, 2> halves(std::vector<T>& p, const std::vector<T>& g, std::vector<T>* first = nullptr,
+                                 std::vector<T>* second = nullptr, std::vector<T>* third = nullptr,
+                                 std::int64_t cut = 3) {
+  const auto part = [&](std::int64_t begin, std::int64_t end) {
+    const auto from = [&](std::vector<T>* state) { return state ? state->data() + begin : nullptr; };
+    return StepArrays{p.data() + begin, g.data() + begin, {from(first), from(second), from(third)}, end - begin};
+  };
+  return {part(0, cut), part(cut, std::int64_t(p.size()))};
+}
+
 Doubles after_sgd(SgdStep s) {
   Doubles p = start(), momentum(7, 99);
   for (int step = 0; step < 3; ++step) {
+    const Doubles g = gradient_of_step(step);
     s.first = step == 0;
-    sgd_step(s, p.data(), gradient_of_step(step).data(), s.momentum == 0 ? nullptr : momentum.data(), 7);
+    sgd_step<double>(s, halves(p, g, s.momentum == 0 ? nullptr : &momentum));
   }
   return p;
 }
@@ -36,9 +51,10 @@ Doubles after_sgd(SgdStep s) {
 Doubles after_adam(AdamStep s, bool amsgrad) {
   Doubles p = start(), average(7), square(7), largest(7);
   for (int step = 0; step < 3; ++step) {
+    const Doubles g = gradient_of_step(step);
     s.step = step + 1;
-    adam_step(s, p.data(), gradient_of_step(step).data(), average.data(), square.data(),
-              amsgrad ? largest.data() : nullptr, 7);
+    s.amsgrad = amsgrad;
+    adam_step<double>(s, halves(p, g, &average, &square, amsgrad ? &largest : nullptr));
   }
   return p;
 }
@@ -97,12 +113,12 @@ TEST_CASE("optimisers give the same bits on any number of threads") {
   CHECK(same_on_any_threads([&] { return std::vector<double>{sum_of_squares(g.data(), 100003)}; }));
   CHECK(same_on_any_threads([&] {
     std::vector<float> q = p, average(p.size()), square(p.size());
-    adam_step<float>({}, q.data(), g.data(), average.data(), square.data(), nullptr, 100003);
+    adam_step<float>({}, halves<float>(q, g, &average, &square, nullptr, 1009));
     return q;
   }));
   CHECK(same_on_any_threads([&] {
     std::vector<float> q = p, momentum(p.size());
-    sgd_step<float>({.momentum = 0.9, .first = true}, q.data(), g.data(), momentum.data(), 100003);
+    sgd_step<float>({.momentum = 0.9, .first = true}, halves<float>(q, g, &momentum, nullptr, nullptr, 70001));
     return q;
   }));
 }
