@@ -84,11 +84,9 @@ class Peer:
 
 
 def difference(ours, theirs):
-    """The largest difference, relative to the largest value."""
-    if len(ours) != len(theirs):
+    """The largest difference, relative to the largest value; infinite where numbers are missing or are none."""
+    if len(ours) != len(theirs) or any(x != x for x in ours) or any(x != x for x in theirs):
         return float("inf")
     largest = max(map(abs, theirs), default=0)
     worst = max((abs(a - b) for a, b in zip(ours, theirs)), default=0)
-    if worst != worst:
-        return float("inf")
     return worst / largest if largest > 0 else worst
