@@ -151,6 +151,14 @@ EACH_LEVEL void copy(const Lanes* x, Lanes* y, std::size_t blocks) {
   }
 }
 
+EACH_LEVEL void update(Lanes* y, std::size_t blocks) {
+  const Lanes one = {1};
+  for (std::size_t b = 0; b < blocks; ++b) {
+    for (std::size_t i = 0; i < 8; ++i) y[8 * b + i] ^= one;
+    asm volatile("" ::: "memory");
+  }
+}
+
 #ifdef __x86_64__
 /// Past the caches.
 __attribute__((target("avx512f"))) void stream_512(const Lanes* x, Lanes* y, std::size_t n) {
@@ -161,6 +169,7 @@ __attribute__((target("avx512f"))) void stream_512(const Lanes* x, Lanes* y, std
 
 struct Bandwidth {
   double read, write, copy;
+  double update;  ///< in place; each byte counts as read and as written
 };
 
 /// Bytes a second, read and written together, within `bytes`.
@@ -180,7 +189,8 @@ Bandwidth bandwidth(Lanes* memory, std::size_t bytes) {
   };
   const std::size_t half = bytes / 2 / sizeof(Lanes);
   Bandwidth found{rate(chunk, [&](Lanes* x) { read(x, blocks); }), rate(chunk, [&](Lanes* y) { write(y, blocks); }),
-                  rate(chunk / 2, [&](Lanes* x) { copy(x, x + half, blocks / 2); })};
+                  rate(chunk / 2, [&](Lanes* x) { copy(x, x + half, blocks / 2); }),
+                  2 * rate(chunk, [&](Lanes* y) { update(y, blocks); })};
 #ifdef __x86_64__
   if (__builtin_cpu_supports("avx512f") && bytes > (std::size_t(1) << 23)) {
     found.write = std::max(found.write, rate(chunk, [&](Lanes* y) { stream_512(nullptr, y, blocks * 8); }));
@@ -240,8 +250,9 @@ int main() {
   for (const auto& level : levels) {
     if (level.size <= 0 && level.name[0] == 'L') continue;
     const Bandwidth found = bandwidth(memory, level.size > 0 ? std::size_t(level.size) / 2 : kMemory);
-    std::printf("    {\"name\": \"%s\", \"size\": %ld, \"read\": %.4g, \"write\": %.4g, \"copy\": %.4g}%s\n",
-                level.name, level.size, found.read, found.write, found.copy, level.size > 0 ? "," : "");
+    std::printf(
+        "    {\"name\": \"%s\", \"size\": %ld, \"read\": %.4g, \"write\": %.4g, \"copy\": %.4g, \"update\": %.4g}%s\n",
+        level.name, level.size, found.read, found.write, found.copy, found.update, level.size > 0 ? "," : "");
   }
   std::printf("  ],\n  \"fork\": %.3g\n}\n", fork_cost());
   ::operator delete(memory, std::align_val_t(4096));

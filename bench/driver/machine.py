@@ -20,7 +20,7 @@ class Machine:
             self.constants[name] = max(self.constants[name], again[name])
         self.constants["fork"] = min(self.constants["fork"], again["fork"])
         for level, other in zip(self.constants["levels"], again["levels"]):
-            level.update({kind: max(level[kind], other[kind]) for kind in ("read", "write", "copy")})
+            level.update({kind: max(level[kind], other[kind]) for kind in ("read", "write", "copy", "update")})
 
     def level(self, size):
         """The nearest level of memory that holds so many bytes."""
@@ -30,10 +30,13 @@ class Machine:
     def seconds(self, phase):
         """Arithmetic and memory run at the same time; of the bytes, as much as possible is copied."""
         peak = self.constants["peak_float64" if phase.double else "peak_float32"]
-        level = self.level(phase.read + phase.write)
+        level = self.level(phase.read + phase.write + phase.update)
         copied = min(phase.read, phase.write)
         moving = (
-            2 * copied / level["copy"] + (phase.read - copied) / level["read"] + (phase.write - copied) / level["write"]
+            2 * copied / level["copy"]
+            + (phase.read - copied) / level["read"]
+            + (phase.write - copied) / level["write"]
+            + 2 * phase.update / level["update"]
         )
         slow = phase.divisions / self.constants["divisions"] + phase.roots / self.constants["roots"]
         return max(phase.flops / peak, slow, moving)

@@ -73,9 +73,9 @@ def machine_section(machine):
         f"- an empty OpenMP region of two threads: {machine['fork'] * 1e6:.1f} us",
     ]
     return out + table(
-        ["GB/s", "read", "write", "copy (both counted)"],
+        ["GB/s", "read", "write", "copy (both counted)", "in place (both counted)"],
         [
-            [level["name"], *(f"{level[kind] / 1e9:.0f}" for kind in ("read", "write", "copy"))]
+            [level["name"], *(f"{level[kind] / 1e9:.0f}" for kind in ("read", "write", "copy", "update"))]
             for level in machine["levels"]
         ],
     )
