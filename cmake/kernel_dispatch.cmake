@@ -12,11 +12,26 @@ set(taper_flags_baseline "")
 set(taper_flags_avx2 -march=x86-64-v3)
 set(taper_flags_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
 
+# Every loop is there three times, so optimised builds vectorise loops where that pays for their length, without a second
+# vector loop for what is left over, and unroll and clone only in the files below, whose loops hold the most work. The
+# baseline serves old processors: it is kept small.
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND taper_flags_baseline -O2)
+  foreach(set avx2 avx512)
+    list(APPEND taper_flags_${set} -O2 -ftree-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-nomask=0)
+  endforeach()
+  set(taper_heavy_kernels avg_pool conv dilated_avg_pool gemm linear max_pool product)
+  list(TRANSFORM taper_heavy_kernels REPLACE "(.+)" "src/kernels/\\1.cpp")
+  set_source_files_properties(${taper_heavy_kernels} PROPERTIES
+    COMPILE_OPTIONS "$<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TAPER_KERNEL_SET>,baseline>>:-O3>")
+endif()
+
 # Adds the kernels in the list of files to `target`.
 function(taper_add_dispatched_kernels target files)
   foreach(set ${taper_kernel_sets})
     set(library ${target}_kernels_${set})
     add_library(${library} OBJECT ${files})
+    set_target_properties(${library} PROPERTIES TAPER_KERNEL_SET ${set})
     target_compile_features(${library} PRIVATE cxx_std_20)
     target_compile_definitions(${library} PRIVATE kernels=kernels_${set})
     target_compile_options(${library} PRIVATE ${taper_flags_${set}} -fvisibility=hidden)

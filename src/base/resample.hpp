@@ -73,7 +73,8 @@ struct CubicResampling : Resampling {
     double weight[4];
   };
 
-  Source at(std::int64_t i) const noexcept {
+  /// Always inline: kernels have their own, compiled for their processor.
+  [[gnu::always_inline]] Source at(std::int64_t i) const noexcept {
     const double place = this->place(i), base = std::min(std::floor(place), double(in - 1));
     const double t = std::min(place - base, 1.0);
     Source source{};

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <type_traits>
 
+#include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/sum_terms.hpp"
+#include "kernels/sum_row.hpp"
 
 namespace taper::kernels {
 
@@ -172,18 +173,25 @@ constexpr bool kReadsOperands = !std::is_same_v<Op, Add> && !std::is_same_v<Op, 
 
 namespace {
 
+// An operation is compiled once, as a loop over contiguous operands. The loops around it, one for each type, call it by
+// its address and lay operands that lie otherwise into a buffer first.
+
+/// y_i = f(a_i, b_i), and d_i = f(g_i, a_i, b_i) for a gradient g.
+template <class T, class Y>
+using Row = void (*)(const T* a, const T* b, Y* y, std::int64_t n);
+template <class T, class B>
+using GradRow = void (*)(const T* g, const T* a, const B* b, T* d, std::int64_t n);
+
 /// Long rows are cut into pieces of this many elements, so that one row can keep several threads busy.
 constexpr std::int64_t kPiece = 16384;
 
+/// Elements that a buffer holds.
+constexpr std::int64_t kBuffer = 256;
+
 /// Calls `row(y, offsets, n)` for every piece of every row of the plan.
-template <class Row>
-void for_each_row(const BroadcastPlan& p, std::int64_t cost, const Row& row) {
+template <class Body>
+void for_each_row(const BroadcastPlan& p, std::int64_t cost, const Body& row) {
   if (p.numel == 0) return;
-  if (p.outer_rank == 0 && p.inner <= kPiece) {
-    const std::int64_t at[BroadcastPlan::kOperands] = {0, 0, 0};
-    row(0, at, p.inner);
-    return;
-  }
   const std::int64_t pieces = (p.inner + kPiece - 1) / kPiece;
   parallel_for(p.numel / p.inner * pieces, std::min(p.inner, kPiece) * cost,
                [&](std::int64_t first, std::int64_t last) {
@@ -203,72 +211,102 @@ void for_each_row(const BroadcastPlan& p, std::int64_t cost, const Row& row) {
                });
 }
 
-/// y_i = f(a_i, b_i) in one row, each operand advancing by 0 or 1.
-template <class T, class Y, class F>
-void row_of(const T* a, int sa, const T* b, int sb, Y* y, std::int64_t n, const F& f) {
-  if (sa != 0 && sb != 0) {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
-  } else if (sa != 0) {
-    const T fixed = *b;
-    for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], fixed);
-  } else {
-    const T fixed = *a;
-    for (std::int64_t i = 0; i < n; ++i) y[i] = f(fixed, b[i]);
+/// An operand's elements one after the other, `stride` apart in memory: a pointer to them where they are contiguous,
+/// else a buffer with a copy.
+template <class T>
+class Run {
+ public:
+  /// The `n` <= kBuffer elements from `x` on. What was repeated before is not filled in again.
+  const T* at(const T* x, std::int64_t stride, std::int64_t n) {
+    if (stride == 1) return x;
+    if (stride == 0) {
+      if (x != repeated_ || n > filled_) std::fill_n(buffer_, n, *x);
+      repeated_ = x;
+      filled_ = n;
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) buffer_[i] = x[i * stride];
+    }
+    return buffer_;
   }
+
+ private:
+  T buffer_[kBuffer];
+  const T* repeated_ = nullptr;
+  std::int64_t filled_ = 0;
+};
+
+/// Calls `body(first, size)` for consecutive parts of [0, n) that fit a buffer; one part if nothing goes through one.
+template <class Body>
+void for_each_part(std::int64_t n, bool buffered, const Body& body) {
+  const std::int64_t most = buffered ? kBuffer : n;
+  for (std::int64_t i = 0; i < n; i += most) body(i, std::min(most, n - i));
 }
 
-template <class T, class Y, class F>
-void apply(const BroadcastPlan& p, const T* a, const T* b, Y* y, std::int64_t cost, const F& f) {
-  for_each_row(p, cost, [&](std::int64_t out, const std::int64_t* at, std::int64_t n) {
-    row_of(a + at[0], p.inner_stride[0], b + at[1], p.inner_stride[1], y + out, n, f);
+/// y = f(a, b), the operands being contiguous or one of them repeated.
+template <class T, class Y>
+void apply(const BroadcastPlan& p, const T* a, const T* b, Y* y, std::int64_t cost, Row<T, Y> f) {
+  for_each_row(p, cost, [=, &p](std::int64_t out, const std::int64_t* at, std::int64_t n) {
+    const int sa = p.inner_stride[0], sb = p.inner_stride[1];
+    Run<T> u, v;
+    for_each_part(n, sa == 0 || sb == 0, [&](std::int64_t i, std::int64_t size) {
+      f(u.at(a + at[0] + i * sa, sa, size), v.at(b + at[1] + i * sb, sb, size), y + out + i, size);
+    });
   });
 }
 
 /// dx_i = f(dy_i, a_i, b_i) where x is not repeated.
-template <class T, class B, class F>
-void grad_elementwise(const BroadcastPlan& p, const T* dy, const T* a, const B* b, T* dx, bool add, const F& f) {
-  for_each_row(p, 4, [&](std::int64_t out, const std::int64_t* at, std::int64_t n) {
-    const T* const g = dy + at[0];
-    const T* const u = a + at[1];
-    const B* const v = b + at[2];
+template <class T, class B>
+void grad_elementwise(const BroadcastPlan& p, const T* dy, const T* a, const B* b, T* dx, bool add, GradRow<T, B> f) {
+  for_each_row(p, 4, [=, &p](std::int64_t out, const std::int64_t* at, std::int64_t n) {
     const int su = p.inner_stride[1], sv = p.inner_stride[2];
-    T* const d = dx + out;
-    if (add) {
-      for (std::int64_t i = 0; i < n; ++i) d[i] += f(g[i], u[i * su], v[i * sv]);
-    } else if (su == 1 && sv == 1) {
-      for (std::int64_t i = 0; i < n; ++i) d[i] = f(g[i], u[i], v[i]);
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) d[i] = f(g[i], u[i * su], v[i * sv]);
-    }
+    Run<T> u;
+    Run<B> v;
+    T fresh[kBuffer];
+    for_each_part(n, add || su == 0 || sv == 0, [&](std::int64_t i, std::int64_t size) {
+      T* const d = dx + out + i;
+      f(dy + at[0] + i, u.at(a + at[1] + i * su, su, size), v.at(b + at[2] + i * sv, sv, size), add ? fresh : d, size);
+      if (add)
+        for (std::int64_t j = 0; j < size; ++j) d[j] += fresh[j];
+    });
   });
 }
 
-/// dx_o = sum of f(dy, a, b) over what was read with x_o.
-template <class T, class B, class F>
-void grad_reduced(const ReducePlan& p, const T* dy, const T* a, const B* b, T* dx, bool add, const F& f) {
+/// dx_o = sum of f(dy, a, b) over what was read with x_o; of dy itself if `f` is null.
+template <class T, class B>
+void grad_reduced(const ReducePlan& p, const T* dy, const T* a, const B* b, T* dx, bool add, GradRow<T, B> f) {
   const std::int64_t* const rs = p.rows.stride;
   const std::int64_t* const cs = p.columns.stride;
-  for_each_group(p, 4, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+  for_each_group(p, 4, [=, &p](std::int64_t out, std::int64_t width, const Offsets& start) {
     double sum[kReduceColumns] = {};
+    Run<T> g, u;
+    Run<B> v;
+    T fresh[kBuffer];
+    // The `n` terms from an offset on, the elements being `stride` apart.
+    const auto terms = [&](const Offsets& o, std::int64_t i, const std::int64_t* step, const std::int64_t* stride,
+                           std::int64_t n) -> const T* {
+      const T* const from = g.at(dy + o.at[0] + i * step[0], stride[0], n);
+      if (f == nullptr) return from;
+      f(from, u.at(a + o.at[1] + i * step[1], stride[1], n), v.at(b + o.at[2] + i * step[2], stride[2], n), fresh, n);
+      return fresh;
+    };
     for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
-      const T* const g = dy + o.at[0];
-      const T* const u = a + o.at[1];
-      const B* const v = b + o.at[2];
       if (width == 1) {
-        sum[0] += sum_terms(p.rows.extent, [&](std::int64_t j) { return f(g[j * rs[0]], u[j * rs[1]], v[j * rs[2]]); });
+        const bool buffered = f != nullptr || rs[0] != 1;
+        for_each_part(p.rows.extent, buffered,
+                      [&](std::int64_t j, std::int64_t n) { sum[0] += sum_row(terms(o, j, rs, rs, n), n); });
         return;
       }
-      for (std::int64_t j = 0; j < p.rows.extent; ++j)
-        for (std::int64_t c = 0; c < width; ++c)
-          sum[c] +=
-              static_cast<double>(f(g[j * rs[0] + c * cs[0]], u[j * rs[1] + c * cs[1]], v[j * rs[2] + c * cs[2]]));
+      for (std::int64_t j = 0; j < p.rows.extent; ++j) {
+        const T* const term = terms(o, j, rs, cs, width);
+        for (std::int64_t c = 0; c < width; ++c) sum[c] += static_cast<double>(term[c]);
+      }
     });
     for (std::int64_t c = 0; c < width; ++c) dx[out + c] = add ? dx[out + c] + T(sum[c]) : T(sum[c]);
   });
 }
 
-template <class T, class B, class F>
-void grad_of(const GradPlan& p, const T* dy, const T* a, const B* b, T* dx, bool add, const F& f) {
+template <class T, class B>
+void grad_of(const GradPlan& p, const T* dy, const T* a, const B* b, T* dx, bool add, GradRow<T, B> f) {
   if (p.repeated)
     grad_reduced(p.reduce, dy, a, b, dx, add, f);
   else
@@ -287,33 +325,72 @@ GradPlan reads_dy_alone(const GradPlan& plan) {
   return p;
 }
 
+template <class Op, class T, class Y>
+[[gnu::noinline]] void row_of(const T* a, const T* b, Y* y, std::int64_t n) {
+  // y_i = f(a_i, b_i)
+  TAPER_INDEPENDENT_TURNS
+  for (std::int64_t i = 0; i < n; ++i) y[i] = Op::f(a[i], b[i]);
+}
+
+template <class Op, class T>
+[[gnu::noinline]] void da_of(const T* g, const T* a, const T* b, T* d, std::int64_t n) {
+  // d_i = (df / da)(a_i, b_i) g_i
+  TAPER_INDEPENDENT_TURNS
+  for (std::int64_t i = 0; i < n; ++i) d[i] = Op::da(g[i], a[i], b[i]);
+}
+
+template <class Op, class T>
+[[gnu::noinline]] void db_of(const T* g, const T* a, const T* b, T* d, std::int64_t n) {
+  // d_i = (df / db)(a_i, b_i) g_i
+  TAPER_INDEPENDENT_TURNS
+  for (std::int64_t i = 0; i < n; ++i) d[i] = Op::db(g[i], a[i], b[i]);
+}
+
+template <class Op, class T, class Y>
+void binary_of(const BroadcastPlan& p, const T* a, const T* b, Y* y, std::int64_t cost) {
+  const bool contiguous = p.outer_rank == 0 && p.inner_stride[0] != 0 && p.inner_stride[1] != 0;
+  if (contiguous && p.numel <= kPiece)
+    row_of<Op>(a, b, y, p.numel);
+  else
+    apply<T, Y>(p, a, b, y, cost, row_of<Op, T, Y>);
+}
+
 }  // namespace
 
 template <class Op, class T>
 void binary(const BroadcastPlan& plan, const T* a, const T* b, T* y) {
-  apply(plan, a, b, y, std::is_same_v<Op, Power> ? 24 : 1, [](T u, T v) { return Op::f(u, v); });
+  binary_of<Op>(plan, a, b, y, std::is_same_v<Op, Power> ? 24 : 1);
 }
 
 template <class Op, class T>
 void compare(const BroadcastPlan& plan, const T* a, const T* b, std::int64_t* y) {
-  apply(plan, a, b, y, 1, [](T u, T v) { return Op::f(u, v); });
+  binary_of<Op>(plan, a, b, y, 1);
 }
 
 template <class T>
 void where(const BroadcastPlan& plan, const std::int64_t* condition, const T* a, const T* b, T* y) {
-  for_each_row(plan, 2, [&](std::int64_t out, const std::int64_t* at, std::int64_t n) {
-    const std::int64_t* const c = condition + at[0];
-    const T* const u = a + at[1];
-    const T* const v = b + at[2];
+  for_each_row(plan, 2, [=, &plan](std::int64_t out, const std::int64_t* at, std::int64_t n) {
     const int sc = plan.inner_stride[0], su = plan.inner_stride[1], sv = plan.inner_stride[2];
-    // y_i = c_i ? a_i : b_i
-    for (std::int64_t i = 0; i < n; ++i) y[out + i] = c[i * sc] != 0 ? u[i * su] : v[i * sv];
+    Run<std::int64_t> c;
+    Run<T> u, v;
+    for_each_part(n, sc == 0 || su == 0 || sv == 0, [&](std::int64_t first, std::int64_t size) {
+      const std::int64_t* const chosen = c.at(condition + at[0] + first * sc, sc, size);
+      const T* const yes = u.at(a + at[1] + first * su, su, size);
+      const T* const no = v.at(b + at[2] + first * sv, sv, size);
+      T* const to = y + out + first;
+      // y_i = c_i ? a_i : b_i
+      TAPER_INDEPENDENT_TURNS
+      for (std::int64_t i = 0; i < size; ++i) {
+        const T first_choice = yes[i], second_choice = no[i];
+        to[i] = chosen[i] != 0 ? first_choice : second_choice;
+      }
+    });
   });
 }
 
 template <class T>
 void broadcast_copy(const BroadcastPlan& plan, const T* x, T* y) {
-  for_each_row(plan, 1, [&](std::int64_t out, const std::int64_t* at, std::int64_t n) {
+  for_each_row(plan, 1, [=, &plan](std::int64_t out, const std::int64_t* at, std::int64_t n) {
     if (plan.inner_stride[0] != 0)
       std::copy_n(x + at[0], n, y + out);
     else
@@ -323,18 +400,30 @@ void broadcast_copy(const BroadcastPlan& plan, const T* x, T* y) {
 
 template <class Op, class T>
 void binary_grad(const GradPlan& plan, int operand, const T* dy, const T* a, const T* b, T* dx, bool add) {
-  const auto da = [](T g, T u, T v) { return Op::da(g, u, v); };
-  const auto db = [](T g, T u, T v) { return Op::db(g, u, v); };
   if constexpr (!kReadsOperands<Op>) {
-    const GradPlan p = reads_dy_alone(plan);
-    operand == 0 ? grad_of(p, dy, dy, dy, dx, add, da) : grad_of(p, dy, dy, dy, dx, add, db);
+    // Where the gradient is dy itself its sum needs no function.
+    const bool itself = operand == 0 || std::is_same_v<Op, Add>;
+    const GradRow<T, T> f = itself ? (plan.repeated ? nullptr : da_of<Op, T>) : db_of<Op, T>;
+    grad_of<T, T>(reads_dy_alone(plan), dy, dy, dy, dx, add, f);
   } else {
     // An operand that the operation did not save is not used either: dy, which is no smaller, stands in for it.
-    const T* const u = a ? a : dy;
-    const T* const v = b ? b : dy;
-    operand == 0 ? grad_of(plan, dy, u, v, dx, add, da) : grad_of(plan, dy, u, v, dx, add, db);
+    grad_of<T, T>(plan, dy, a ? a : dy, b ? b : dy, dx, add, operand == 0 ? da_of<Op, T> : db_of<Op, T>);
   }
 }
+
+namespace {
+
+/// d_i = g_i where the condition chose the operand
+template <bool chosen, class T>
+void chosen_row(const T* g, const T*, const std::int64_t* condition, T* d, std::int64_t n) {
+  TAPER_INDEPENDENT_TURNS
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T from = g[i];
+    d[i] = (condition[i] != 0) == chosen ? from : T(0);
+  }
+}
+
+}  // namespace
 
 template <class T>
 void where_grad(const GradPlan& plan, int operand, const std::int64_t* condition, const T* dy, T* dx, bool add) {
@@ -345,9 +434,7 @@ void where_grad(const GradPlan& plan, int operand, const std::int64_t* condition
   p.reduce.rows.stride[1] = p.reduce.columns.stride[1] = 0;
   for (std::int64_t& s : p.elementwise.stride[1]) s = 0;
   p.elementwise.inner_stride[1] = 0;
-  const bool taken = operand == 0;
-  // dx = dy where the condition chose x
-  grad_of(p, dy, dy, condition, dx, add, [taken](T g, T, std::int64_t c) { return (c != 0) == taken ? g : T(0); });
+  grad_of<T, std::int64_t>(p, dy, dy, condition, dx, add, operand == 0 ? chosen_row<true, T> : chosen_row<false, T>);
 }
 
 template <class T>

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
+#include "kernels/array.hpp"
 #include "kernels/parallel.hpp"
 
 namespace taper::kernels {
@@ -12,24 +12,37 @@ namespace {
 
 constexpr std::int64_t kColumns = 64;
 
-/// Where one row was read: entries [first, last) of the sorted places.
-struct Run {
-  std::int64_t first, last;
-};
+/// Where rows are read: the `places` sorted by their index, equal ones in order, cut into runs of equal indices; run r
+/// is [starts[r], starts[r + 1]).
+struct SortedPlaces {
+  Array<std::int64_t> places, starts;
+  std::int64_t runs = 0;
 
-/// The places sorted by their index, equal ones in order, and the runs of equal indices.
-std::vector<Run> sort_places(const std::int64_t* index, std::int64_t count, std::vector<std::int64_t>& places) {
-  places.resize(std::size_t(count));
-  for (std::int64_t j = 0; j < count; ++j) places[std::size_t(j)] = j;
-  std::sort(places.begin(), places.end(),
-            [=](std::int64_t a, std::int64_t b) { return index[a] != index[b] ? index[a] < index[b] : a < b; });
-  std::vector<Run> runs;
-  for (std::int64_t j = 0; j < count; ++j) {
-    if (j == 0 || index[places[std::size_t(j)]] != index[places[std::size_t(j - 1)]]) runs.push_back({j, j});
-    runs.back().last = j + 1;
+  SortedPlaces(const std::int64_t* index, std::int64_t count, std::int64_t rows) : places(count), starts(count + 1) {
+    if (rows / 8 <= count)
+      count_places(index, count, rows);
+    else
+      sort_places(index, count);
+    for (std::int64_t j = 0; j < count; ++j)
+      if (j == 0 || index[places[j]] != index[places[j - 1]]) starts[runs++] = j;
+    starts[runs] = count;
   }
-  return runs;
-}
+
+ private:
+  /// Few rows: the place of each follows from how often those before it occur.
+  void count_places(const std::int64_t* index, std::int64_t count, std::int64_t rows) {
+    const Array<std::int64_t> next(rows + 1);
+    std::fill_n(next.data(), rows + 1, std::int64_t{0});
+    for (std::int64_t j = 0; j < count; ++j) ++next[index[j] + 1];
+    for (std::int64_t r = 0; r < rows; ++r) next[r + 1] += next[r];
+    for (std::int64_t j = 0; j < count; ++j) places[next[index[j]]++] = j;
+  }
+  void sort_places(const std::int64_t* index, std::int64_t count) {
+    for (std::int64_t j = 0; j < count; ++j) places[j] = j;
+    std::sort(places.data(), places.data() + count,
+              [=](std::int64_t a, std::int64_t b) { return index[a] != index[b] ? index[a] < index[b] : a < b; });
+  }
+};
 
 /// Larger, or NaN, which then stays.
 double larger(double a, double b) { return b > a || std::isnan(b) ? b : a; }
@@ -65,12 +78,11 @@ double norm_of(const T* x, std::int64_t n, double p) {
 template <class T>
 void embedding_renorm(const EmbeddingParams& p, const RowBound& bound, const std::int64_t* index, T* w) {
   constexpr double kMargin = 1e-7;  // PyTorch's, so that a row is not scaled down again and again
-  std::vector<std::int64_t> places;
-  const std::vector<Run> runs = sort_places(index, p.count, places);
+  const SortedPlaces sorted(index, p.count, p.rows);
   // w_r *= max_norm / (||w_r|| + 1e-7) where ||w_r|| > max_norm
-  parallel_for(std::int64_t(runs.size()), p.width, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(sorted.runs, p.width, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      T* const row = w + index[places[std::size_t(runs[std::size_t(r)].first)]] * p.width;
+      T* const row = w + index[sorted.places[sorted.starts[r]]] * p.width;
       const double norm = norm_of(row, p.width, bound.norm_type);
       if (!(norm > bound.max_norm)) continue;
       const double scale = bound.max_norm / (norm + kMargin);
@@ -81,26 +93,25 @@ void embedding_renorm(const EmbeddingParams& p, const RowBound& bound, const std
 
 template <class T>
 void embedding_backward(const EmbeddingParams& p, const std::int64_t* index, const T* dy, T* dw, bool add) {
-  std::vector<std::int64_t> places;
-  const std::vector<Run> runs = sort_places(index, p.count, places);
+  const SortedPlaces sorted(index, p.count, p.rows);
   if (!add)
     parallel_for(p.rows, p.width, [=](std::int64_t first, std::int64_t last) {
       std::fill(dw + first * p.width, dw + last * p.width, T(0));
     });
-  const std::int64_t mean_length = runs.empty() ? 0 : p.count / std::int64_t(runs.size());
+  const std::int64_t mean_length = sorted.runs == 0 ? 0 : p.count / sorted.runs;
   // dw_r += sum of dy_j over the j with index_j = r, divided by their number if that is asked for
-  parallel_for(std::int64_t(runs.size()), (mean_length + 1) * p.width, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(sorted.runs, (mean_length + 1) * p.width, [&](std::int64_t begin, std::int64_t end) {
     double sums[kColumns];
     for (std::int64_t r = begin; r < end; ++r) {
-      const Run run = runs[std::size_t(r)];
-      const std::int64_t row = index[places[std::size_t(run.first)]];
+      const std::int64_t begin_run = sorted.starts[r], end_run = sorted.starts[r + 1];
+      const std::int64_t row = index[sorted.places[begin_run]];
       if (row == p.padding_row) continue;
-      const double divisor = p.by_frequency ? double(run.last - run.first) : 1;
+      const double divisor = p.by_frequency ? double(end_run - begin_run) : 1;
       for (std::int64_t column = 0; column < p.width; column += kColumns) {
         const std::int64_t n = std::min(kColumns, p.width - column);
         std::fill(sums, sums + n, 0.0);
-        for (std::int64_t k = run.first; k < run.last; ++k) {
-          const T* from = dy + places[std::size_t(k)] * p.width + column;
+        for (std::int64_t k = begin_run; k < end_run; ++k) {
+          const T* from = dy + sorted.places[k] * p.width + column;
           for (std::int64_t i = 0; i < n; ++i) sums[i] += double(from[i]);
         }
         T* to = dw + row * p.width + column;

@@ -5,10 +5,6 @@
 
 #include "base/threads.hpp"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 namespace taper::kernels {
 
 using threads::max_threads;
@@ -20,37 +16,32 @@ struct WideBound {
   operator I() const;
 };
 
+/// Calls `range(body, first, last)` on consecutive ranges that cover `[0, units)`, whose work together is `work`: by a
+/// team of threads where that pays, which then treat denormal numbers as the caller does.
+void parallel_ranges(std::int64_t units, double work, void (*range)(const void*, std::int64_t, std::int64_t),
+                     const void* body);
+
+/// Calls a range of a body that is known by its address. Out of line, so that every body is compiled once.
+template <class Body>
+[[gnu::noinline]] void run_range(const void* body, std::int64_t first, std::int64_t last) {
+  const Body copy = *static_cast<const Body*>(body);  // of which the compiler knows that no result overlaps it
+  copy(first, last);
+}
+
 /// Calls `body(first, last)` on consecutive ranges that cover `[0, units)`, in parallel when the total
 /// work is worth a team of threads, which then treat denormal numbers as the caller does.
 ///
 /// Where the ranges are cut depends on the number of threads, so a unit's result must not depend on
 /// the range it came in: each unit writes its own outputs, and sums across units go to one slot a unit
-/// that are joined afterwards (`tree_sum`). `body` must not throw.
+/// that are joined afterwards (`tree_sum`). `body` is copied and must not throw.
 template <class Body>
-void parallel_for(std::int64_t units, std::int64_t work_per_unit, const Body& body) {
+inline void parallel_for(std::int64_t units, std::int64_t work_per_unit, const Body& body) {
   static_assert(std::is_invocable_v<const Body&, WideBound, WideBound>, "the body must take 64-bit bounds");
-#ifdef _OPENMP
   const double work = double(units) * double(work_per_unit);
-  if (units > 1 && work >= threads::kSerialWork) {
-    const threads::Team team(units, work);
-    if (team.size() > 1) {
-      const auto mode = threads::FloatMode::current();
-#pragma omp parallel num_threads(team.size())
-      {
-        const auto own = threads::FloatMode::current();
-        mode.set();
-        const std::int64_t n = omp_get_num_threads(), t = omp_get_thread_num();
-        const std::int64_t each = units / n, rest = units % n;
-        const std::int64_t first = t * each + (t < rest ? t : rest);
-        body(first, first + each + (t < rest ? 1 : 0));
-        own.set();
-      }
-      return;
-    }
-  }
-#endif
-  (void)work_per_unit;
-  if (units > 0) body(std::int64_t{0}, units);
+  if (units > 1 && work >= threads::kSerialWork)
+    parallel_ranges(units, work, run_range<Body>, &body);
+  else if (units > 0)
+    run_range<Body>(&body, 0, units);
 }
 
 /// Adds the `n` slots of `width` elements each by a binary tree of fixed shape; the sum ends in slot 0.

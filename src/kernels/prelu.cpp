@@ -1,8 +1,8 @@
 #include "kernels/prelu.hpp"
 
 #include <algorithm>
-#include <vector>
 
+#include "kernels/array.hpp"
 #include "kernels/parallel.hpp"
 
 namespace taper::kernels {
@@ -37,7 +37,7 @@ void prelu(const PReLUParams& p, const T* x, const T* w, T* y) {
 template <class T>
 void prelu_backward(const PReLUParams& p, const T* x, const T* w, const T* dy, T* dx, bool add_dx, T* dw, bool add_dw) {
   const std::int64_t blocks = (p.inner + kBlock - 1) / kBlock;
-  std::vector<double> sums(dw ? std::size_t(p.outer * p.channels * blocks) : 0);
+  const Array<double> sums(dw ? p.outer * p.channels * blocks : 0);
   for_each_block(p, [=, &sums](std::int64_t b, std::int64_t c, std::int64_t first, std::int64_t last) {
     // dx = dy for x > 0, else w_c dy
     if (dx)
@@ -49,13 +49,13 @@ void prelu_backward(const PReLUParams& p, const T* x, const T* w, const T* dy, T
     // dw_c = sum of x dy over x <= 0
     double sum = 0;
     for (std::int64_t i = first; i < last; ++i) sum += x[i] > 0 ? 0.0 : double(x[i]) * double(dy[i]);
-    sums[std::size_t(b)] = sum;
+    sums[b] = sum;
   });
   if (!dw) return;
   for (std::int64_t c = 0; c < p.channels; ++c) {
     double sum = add_dw ? double(dw[c]) : 0;
     for (std::int64_t o = 0; o < p.outer; ++o)
-      for (std::int64_t b = 0; b < blocks; ++b) sum += sums[std::size_t((o * p.channels + c) * blocks + b)];
+      for (std::int64_t b = 0; b < blocks; ++b) sum += sums[(o * p.channels + c) * blocks + b];
     dw[c] = T(sum);
   }
 }
