@@ -1,10 +1,42 @@
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 
 #include "core/capture.hpp"
 #include "taper/plan.hpp"
 
 namespace taper {
+
+namespace {
+
+/// Copies of inputs, for a recording: what the step reaches by itself stays apart from them, even if it is the same
+/// memory in this call. Inputs with the same memory have it in common again.
+std::vector<Tensor> copies_of(std::span<const autograd::Input> inputs) {
+  std::vector<Tensor> copies;
+  for (const autograd::Input& input : inputs) {
+    const detail::TensorImpl& impl = *input.tensor->impl();
+    const auto twin = std::find_if(inputs.begin(), inputs.begin() + std::ptrdiff_t(copies.size()),
+                                   [&](auto& other) { return other.tensor->impl()->buffer == impl.buffer; });
+    const std::size_t i = std::size_t(twin - inputs.begin());
+    detail::Buffer* buffer =
+        i < copies.size() ? detail::retain(copies[i].impl()->buffer) : detail::new_buffer(impl.buffer->bytes);
+    if (i == copies.size()) std::memcpy(buffer->data(), impl.buffer->data(), buffer->bytes);
+    copies.push_back(detail::adopt(buffer, impl.shape, impl.dtype));
+  }
+  return copies;
+}
+
+/// Hands on what the step changed in place.
+void copy_changes(const std::vector<Tensor>& copies, std::span<const autograd::Input> inputs, bool always) {
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    detail::Buffer *from = copies[i].impl()->buffer, *to = inputs[i].tensor->impl()->buffer;
+    if (!always && from->version == 0) continue;
+    std::memcpy(to->data(), from->data(), from->bytes);
+    to->version += std::exchange(from->version, 0u);
+  }
+}
+
+}  // namespace
 
 namespace detail {
 
@@ -68,12 +100,22 @@ struct CapturedStep::State {
 
   const std::vector<Tensor>& record(std::span<const Input> inputs) {
     results.clear();
-    detail::Recorder recording(inputs, !options.eager_if_refused);
-    std::vector<Tensor> made = run(inputs);
-    const auto plan = recording.finish(made);
+    const std::vector<Tensor> copies = copies_of(inputs);
+    detail::Recorder recording(std::vector<Input>(copies.begin(), copies.end()), !options.eager_if_refused);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].tensor->requires_grad())
+        recording.refuse("input ", i, " requires grad: expected plain values, got a tensor that is differentiated; ",
+                         "pass detach(), and call requires_grad_() inside the step");
+    if (!recording.refusal().empty()) {
+      refusal = recording.refusal();
+      return run_eagerly(inputs);
+    }
+    results = function->run(copies);
+    const auto plan = recording.finish(results);
     refusal = recording.refusal();
-    results = std::move(made);
+    copy_changes(copies, inputs, !plan);
     if (!plan) return results;
+    plan->return_inputs(inputs);
     if (plans.size() >= options.max_plans) plans.pop_back();
     plans.insert(plans.begin(), plan);
     results.clear();

@@ -152,10 +152,14 @@ const std::vector<Tensor>& FrozenPlan::replay(std::span<const autograd::Input> g
         command.other(command.arguments);
     }
   count_changes();
+  return_inputs(given);
+  return results;
+}
+
+void FrozenPlan::return_inputs(std::span<const autograd::Input> given) {
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i].input != PlanOutput::kNone)
       results[i] = adopt(retain(given[outputs[i].input].tensor->impl()->buffer), outputs[i].shape, results[i].dtype());
-  return results;
 }
 
 void install_gradient(void* gradient) {

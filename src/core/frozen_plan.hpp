@@ -116,6 +116,9 @@ class FrozenPlan {
   bool fits(std::span<const autograd::Input> inputs) const;
   const std::vector<Tensor>& replay(std::span<const autograd::Input> inputs);
 
+  /// Puts `inputs` where the results are inputs.
+  void return_inputs(std::span<const autograd::Input> inputs);
+
   std::size_t size() const { return commands.size(); }
   std::size_t bytes() const { return block_bytes; }
   std::size_t lower_bound_bytes() const { return needed_bytes; }

@@ -56,25 +56,6 @@ void Recorder::set_gradient(Node& node) {
   call("set gradient", install_gradient, &made);
 }
 
-// --- values ---------------------------------------------------------------------------------------------------------
-
-void Recorder::touches_elements(const TensorImpl& tensor) {
-  if (is_off()) return;
-  const void* data = tensor.buffer->data();
-  const auto it = arrays_.find(data);
-  if (it != arrays_.end() && it->second == kUntouched) return;
-  const std::uint32_t id = it == arrays_.end() ? add_array(data, Home::external) : it->second;
-  const PlanArray& array = plan_->arrays[id];
-  Facts& facts = facts_[id];
-  facts.was_read = true;
-  if (array.home == Home::external && !facts.is_written) return;
-  const std::string what = array.home == Home::input ? cat("input ", array.number)
-                           : facts.maker.empty()     ? std::string("a tensor the step has used already")
-                                                     : "the result of " + facts.maker;
-  refuse("elements were read or written inside the step: expected no item(), to_vector() or data() of what a replay ",
-         "computes anew, got one of ", what, ' ', tensor.shape, "; return the tensor and read it after the step");
-}
-
 // --- the end --------------------------------------------------------------------------------------------------------
 
 namespace {

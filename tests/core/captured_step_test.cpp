@@ -139,6 +139,16 @@ TEST_CASE("The same tensor given twice makes another plan than two tensors") {
   CHECK(runs == 2);
 }
 
+TEST_CASE("An outside tensor is not an input, even when it is given as one") {
+  const Tensor reference = tensor({5.0, 7.0});
+  CapturedStep step([&](const Tensor& x) { return std::vector<Tensor>{sub(x, reference), x}; });
+  CHECK(floats(step(reference)[0]) == std::vector<float>{0, 0});
+  CHECK(step(reference)[1].impl()->buffer == reference.impl()->buffer);
+  CHECK(floats(step(tensor({6.0, 9.0}))[0]) == std::vector<float>{1, 2});
+  CHECK(floats(step(reference)[0]) == std::vector<float>{0, 0});
+  CHECK(step.plans().size() == 1);
+}
+
 TEST_CASE("Arrays made without operations start anew in each replay, also those changed in place") {
   CapturedStep step([](const Tensor& x) {
     const Tensor sum = zeros({3});
