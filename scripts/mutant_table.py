@@ -67,10 +67,11 @@ def average_pools():
 
 def convolutions():
     kernel, slab, sweep = "src/kernels/conv.cpp", "src/kernels/conv_slab.hpp", "src/kernels/conv_sweep.hpp"
+    geometry, weight = "src/kernels/conv_geometry.hpp", "src/kernels/conv_weight.cpp"
     axis = "s.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.kernel[d] > 1 ? p.dilation[d] : 0};"
-    yield Mutant("padding with the wrong sign", kernel, axis, axis.replace("-p.padding", "p.padding"),
+    yield Mutant("padding with the wrong sign", geometry, axis, axis.replace("-p.padding", "p.padding"),
                  "every layer gives PyTorch's*")
-    yield Mutant("dilation of the first dimension for all", kernel, axis, axis.replace("p.dilation[d]", "p.dilation[2]"),
+    yield Mutant("dilation of the first dimension for all", geometry, axis, axis.replace("p.dilation[d]", "p.dilation[2]"),
                  "every layer gives PyTorch's*")
     yield Mutant("stride of the input's gradient", kernel, "(p.in[d] - r - 1) / p.stride[d] + 1 : 0;",
                  "(p.in[d] - r - 1) / p.stride[2] + 1 : 0;", "every layer gives PyTorch's*")
@@ -81,10 +82,10 @@ def convolutions():
     yield Mutant("period of the stride alone", kernel, "return p.stride[d] / std::gcd(p.stride[d], p.dilation[d]);",
                  "return p.stride[d];", "convolutions agree*")
     yield Mutant("input of the first group for all, packed", kernel,
-                 "pack_taps(s, x + g * s.channels * s.signal_size(), k, n, j, columns, own.right, row);",
+                 "pack_taps(s, x + g * s.channels * s.signal_size, k, n, j, columns, own.right, row);",
                  "pack_taps(s, x, k, n, j, columns, own.right, row);", "every layer gives PyTorch's*")
     yield Mutant("input of the first group for all, in slabs", kernel,
-                 "const T* signal = x + area.sample * s.signal_sample() + g * s.channels * s.signal_size();",
+                 "const T* signal = x + area.sample * s.signal_sample() + g * s.channels * s.signal_size;",
                  "const T* signal = x + area.sample * s.signal_sample();", "convolutions agree*")
     yield Mutant("slab of the first channels for all terms", kernel, "fill_slab(s, slab, area, signal, k / taps,",
                  "fill_slab(s, slab, area, signal, 0,", "convolutions agree*")
@@ -97,22 +98,34 @@ def convolutions():
                  "std::clamp(floor_div(width->length - 1 - rw, width->stride) - base[2]", "convolutions agree*")
     yield Mutant("line of the signal not checked", sweep, "return q >= 0 && q < length ? q : -1;",
                  "return q <= length ? q : -1;", "convolutions agree*")
-    yield Mutant("gradient of the weight overwritten", kernel,
+    yield Mutant("gradient of the weight overwritten", weight,
+                 "to[t] = static_cast<T>(add ? static_cast<double>(to[t]) + static_cast<double>(sum(o, c, t))",
+                 "to[t] = static_cast<T>(add ? static_cast<double>(sum(o, c, t))")
+    yield Mutant("packed gradient of the weight overwritten", weight,
                  "to[r] = (add ? to[r] : T(0)) + s.result[r * kBlockColumns + c];",
-                 "to[r] = s.result[r * kBlockColumns + c];")
+                 "to[r] = s.result[r * kBlockColumns + c];", "a convolution of a signal that reaches*")
+    yield Mutant("gradient of the weight from the last region", weight, "own.part + t * b.rows * row, row, terms > 0);",
+                 "own.part + t * b.rows * row, row, false);", "convolutions agree*")
+    yield Mutant("gradient of the weight from the last region, in lines", weight, "own.part, chain > 0);",
+                 "own.part, false);", "convolutions agree*")
+    yield Mutant("samples of one line side by side", sweep, "s.result_line = result_sample();",
+                 "s.result_line = result_size;", "convolutions agree*")
     yield Mutant("gradient of the input overwritten", kernel, "if (stride == 1 && !add) {", "if (stride == 1) {",
                  "the gradients of a convolution add*")
-    yield Mutant("gradient of the bias of the first sample", kernel, "for (std::int64_t n = 0; n < p.batch; ++n) {\n        const T* from = dy",
+    yield Mutant("gradient of the bias of the first sample", weight, "for (std::int64_t n = 0; n < p.batch; ++n) {\n        const T* from = dy",
                  "for (std::int64_t n = 0; n < 1; ++n) {\n        const T* from = dy", "every layer gives PyTorch's*")
-    yield Mutant("weights' gradient of an empty batch not cleared", kernel,
+    yield Mutant("weights' gradient of an empty batch not cleared", weight,
                  "if (!add) fill(p.out_channels * terms, T(0), dw);", "")
     yield Mutant("bias added to the wrong channel", kernel, "b != nullptr ? b + channel : nullptr,",
                  "b != nullptr ? b : nullptr,", "every layer gives PyTorch's*")
-    yield Mutant("lines merged although the kernel moves", kernel, "const bool copies = p.kernel[2] == 1 && p.padding[2] == 0",
+    yield Mutant("lines merged although the kernel moves", geometry, "const bool copies = p.kernel[2] == 1 && p.padding[2] == 0",
                  "const bool copies = p.kernel[2] == 1")
 
 
 def dense():
+    yield Mutant("sum of the last chain alone", "src/kernels/product.cpp",
+                 "multiply_chain<T, R, W>(k, k + kChain<T>, place, total, k > 0);",
+                 "multiply_chain<T, R, W>(k, k + kChain<T>, place, total, false);", "a matrix product agrees*")
     yield Mutant("bias gradient missing", "src/kernels/linear.cpp",
                  "if (gradients.db != nullptr) linear_backward_bias(p, dy, gradients.db, gradients.add_db);", "",
                  "*linear*")

@@ -1,10 +1,9 @@
 #include "kernels/conv.hpp"
 
-#include <limits>
 #include <numeric>
 
+#include "kernels/conv_geometry.hpp"
 #include "kernels/conv_slab.hpp"
-#include "kernels/parallel.hpp"
 
 // All products run on the blocks of `product.hpp`, which find what they need of the signal in a copy made block by
 // block that stays in the cache. Nothing of the size of the input times the kernel is ever written.
@@ -12,51 +11,6 @@
 namespace taper::kernels {
 
 namespace {
-
-std::int64_t inputs(const ConvParams& p) { return p.in[0] * p.in[1] * p.in[2]; }
-std::int64_t outputs(const ConvParams& p) { return p.out[0] * p.out[1] * p.out[2]; }
-std::int64_t taps_of(const ConvParams& p) { return p.kernel[0] * p.kernel[1] * p.kernel[2]; }
-
-/// Whether dimension `d` is not there.
-bool unit(const ConvParams& p, int d) { return p.in[d] == 1 && p.out[d] == 1 && p.kernel[d] == 1 && p.padding[d] == 0; }
-
-/// The same convolution with longer lines: a dimension along which the kernel only copies joins the one before it.
-ConvParams merged(ConvParams p) {
-  for (int turn = 0; turn < 2; ++turn) {
-    const std::int64_t n = p.in[2], large = std::numeric_limits<std::int64_t>::max() / 4;
-    const bool copies = p.kernel[2] == 1 && p.padding[2] == 0 && p.stride[2] == 1 && p.out[2] == n && n > 0;
-    if (!copies || (p.stride[1] != 1 && n != 1) || std::max(p.padding[1], p.dilation[1]) > large / n) break;
-    p.in[2] = p.in[1] * n, p.in[1] = p.in[0], p.in[0] = 1;
-    p.out[2] = p.out[1] * n, p.out[1] = p.out[0], p.out[0] = 1;
-    p.kernel[2] = p.kernel[1], p.kernel[1] = p.kernel[0], p.kernel[0] = 1;
-    p.stride[2] = p.stride[1], p.stride[1] = p.stride[0], p.stride[0] = 1;
-    p.padding[2] = p.padding[1] * n, p.padding[1] = p.padding[0], p.padding[0] = 0;
-    p.dilation[2] = p.dilation[1] * n, p.dilation[1] = p.dilation[0], p.dilation[0] = 1;
-  }
-  return p;
-}
-
-struct Group {
-  std::int64_t in, out;  ///< channels of one group
-  explicit Group(const ConvParams& p) : in(p.in_channels / p.groups), out(p.out_channels / p.groups) {}
-};
-
-/// y from x: position i, tap t reads i * stride + t * dilation - padding.
-Sweep forward_sweep(const ConvParams& p) {
-  const Group group(p);
-  Sweep s{};
-  s.batch = p.batch, s.groups = p.groups, s.rows = group.out, s.channels = group.in;
-  s.w_channel = taps_of(p), s.w_row = group.in * s.w_channel, s.w_group = group.out * s.w_row;
-  for (int d = 0; d < 3; ++d) {
-    s.positions[d] = s.result[d] = p.out[d];
-    s.taps[d] = s.kernel[d] = p.kernel[d];
-    s.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.kernel[d] > 1 ? p.dilation[d] : 0};
-  }
-  s.measure();
-  s.lines_only = unit(p, 0) && unit(p, 1);
-  s.weights_in_order = true;
-  return s;
-}
 
 /// How often the taps of a dimension take turns: those that reach the same positions of the input are so far apart.
 std::int64_t period(const ConvParams& p, int d) { return p.stride[d] / std::gcd(p.stride[d], p.dilation[d]); }
@@ -86,19 +40,6 @@ Sweep input_sweep(const ConvParams& p, const std::int64_t (&first)[3]) {
   s.measure();
   s.lines_only = unit(p, 0) && unit(p, 1);
   return s;
-}
-
-/// Calls `body(group, i, rows, j, columns)` for each block of the products of all groups, in parallel.
-template <class Body>
-void for_blocks(const Grid& grid, std::int64_t groups, std::int64_t rows, std::int64_t columns, const Body& body) {
-  parallel_for(groups * grid.units(), grid.work, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t unit = first; unit < last; ++unit) {
-      const std::int64_t block = unit % grid.units();
-      const std::int64_t i = block / grid.column_units * grid.row_step,
-                         j = block % grid.column_units * grid.column_step;
-      body(unit / grid.units(), i, std::min(grid.row_step, rows - i), j, std::min(grid.column_step, columns - j));
-    }
-  });
 }
 
 /// y[l] = x[l] + b for l < n; made for short runs.
@@ -321,11 +262,6 @@ void run(const Sweep& s, const T* x, const T* w, const T* b, T* y, bool add) {
     run_packed(s, grid, x, w, b, y, add);
 }
 
-template <class T>
-void fill(std::int64_t n, T value, T* y) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = value;
-}
-
 }  // namespace
 
 template <class T>
@@ -359,93 +295,8 @@ void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* d
         run(input_sweep(p, {d, h, l}), dy, w, static_cast<const T*>(nullptr), dx, add);
 }
 
-template <class T>
-void conv_backward_weight(const ConvParams& params, const T* dy, const T* x, T* dw, bool add) {
-  const ConvParams p = merged(params);
-  const std::int64_t in = inputs(p), out = outputs(p);
-  const Group group(p);
-  const std::int64_t terms = group.in * taps_of(p), depth = p.batch * out;
-  if (p.out_channels <= 0 || terms <= 0) return;
-  if (depth <= 0) {
-    if (!add) fill(p.out_channels * terms, T(0), dw);
-    return;
-  }
-  const Sweep sweep = forward_sweep(p);
-  // Channels of the output run along the vectors, or positions if the channels would leave most of a vector empty.
-  const bool few = group.out * 2 < kLanes<T>;
-  const Grid grid = cut(terms, group.out, depth, p.groups);
-  // dw[o, (c, t)] = sum over (n, i) of x[n, c, i s + t d - pad] dy[n, o, i], transposed
-  for_blocks(grid, p.groups, terms, group.out, [&](auto g, auto i, auto rows, auto j, auto columns) {
-    const Scratch<T>& s = scratch<T>();
-    const std::int64_t o = g * group.out + j;
-    const auto pack_signal = [&](std::int64_t k, std::int64_t n) {
-      pack_taps(sweep, x + g * group.in * in, i, rows, k, n, s.left, packed_row<T>(n));
-    };
-    const auto operands = [&](std::int64_t k, std::int64_t n) {
-      const std::int64_t row = packed_row<T>(columns);
-      pack_signal(k, n);
-      for_plane_runs(k, n, out, [&](const Run& run) {
-        const T* from = dy + (run.sample * p.out_channels + o) * out + run.first;
-        pack_transposed(from, out, columns, run.last - run.first, s.right + run.at * row, row);
-      });
-      fill_last_vector(columns, n, s.right, row);
-      return Operands<T>{{s.left, packed_row<T>(n), 1}, {s.right, row}};
-    };
-    const auto multiply = [&](std::int64_t k, std::int64_t n, T* y, std::int64_t ldy, bool more) {
-      const std::int64_t row = packed_row<T>(n);
-      pack_signal(k, n);
-      for_plane_runs(k, n, out, [&](const Run& run) {
-        const T* from = dy + (run.sample * p.out_channels + o) * out + run.first;
-        for (std::int64_t c = 0; c < columns; ++c)
-          copy_run(from + c * out, run.last - run.first, s.right + c * row + run.at);
-      });
-      multiply_contiguous<T>(columns, rows, n, s.right, row, s.left, row, y, 1, ldy, more);
-    };
-    if (few)
-      sum_in_steps(rows, columns, depth, multiply, s.result, kBlockColumns, false);
-    else
-      sum_block<T>(rows, columns, depth, operands, s.result, kBlockColumns, false);
-    for (std::int64_t c = 0; c < columns; ++c) {
-      T* to = dw + (o + c) * terms + i;
-      for (std::int64_t r = 0; r < rows; ++r) to[r] = (add ? to[r] : T(0)) + s.result[r * kBlockColumns + c];
-    }
-  });
-}
-
-template <class T>
-void conv_backward_bias(const ConvParams& p, const T* dy, T* db, bool add) {
-  const std::int64_t out = outputs(p);
-  parallel_for(p.out_channels, parallel_work(p.batch, out), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t o = first; o < last; ++o) {
-      double sum[8] = {};
-      // db[o] = sum over n and i of dy[n, o, i], in eight sums that do not wait for each other
-      for (std::int64_t n = 0; n < p.batch; ++n) {
-        const T* from = dy + (n * p.out_channels + o) * out;
-        std::int64_t l = 0;
-        for (; l + 8 <= out; l += 8)
-          for (int i = 0; i < 8; ++i) sum[i] += static_cast<double>(from[l + i]);
-        if (l + 4 <= out) {
-          for (int i = 0; i < 4; ++i) sum[i] += static_cast<double>(from[l + i]);
-          l += 4;
-        }
-        // Constant indices keep the sums in registers.
-        if (l < out) sum[4] += static_cast<double>(from[l]);
-        if (l + 1 < out) sum[5] += static_cast<double>(from[l + 1]);
-        if (l + 2 < out) sum[6] += static_cast<double>(from[l + 2]);
-      }
-      const double total = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-      db[o] = static_cast<T>(add ? static_cast<double>(db[o]) + total : total);
-    }
-  });
-}
-
 template void conv_forward(const ConvParams&, const float*, const float*, const float*, float*, bool);
 template void conv_forward(const ConvParams&, const double*, const double*, const double*, double*, bool);
 template void conv_backward_input(const ConvParams&, const float*, const float*, float*, bool);
 template void conv_backward_input(const ConvParams&, const double*, const double*, double*, bool);
-template void conv_backward_weight(const ConvParams&, const float*, const float*, float*, bool);
-template void conv_backward_weight(const ConvParams&, const double*, const double*, double*, bool);
-template void conv_backward_bias(const ConvParams&, const float*, float*, bool);
-template void conv_backward_bias(const ConvParams&, const double*, double*, bool);
-
 }  // namespace taper::kernels

@@ -67,29 +67,45 @@ inline Region region(const Sweep& s, const Slab& slab, std::int64_t index) {
   return {p.sample, p.at[0], h, w, std::min(slab.lines, s.positions[1] - h), std::min(slab.width, s.positions[2] - w)};
 }
 
+/// How far the taps of a sweep reach beyond its positions, in elements of a grid.
+struct Reach {
+  bool fits = false;  ///< whether slabs are made for it
+  std::int64_t span[3], grids = 1;
+  double used = 1;  ///< of the grids
+};
+
+/// The reach of a sweep; tells the slab where its grids begin and which of them are needed.
+inline Reach find_reach(const Sweep& s, Slab& slab) {
+  constexpr std::int64_t longest = 1024;
+  Reach reach;
+  for (int d = 0; d < 3; ++d) {
+    const Axis& axis = s.axis[d];
+    if (axis.stride > 64 || s.taps[d] > longest) return reach;
+    const std::int64_t last = (s.taps[d] - 1) * axis.shift_step;
+    slab.low[d] = floor_div(axis.shift + std::min<std::int64_t>(last, 0), axis.stride);
+    reach.span[d] = floor_div(axis.shift + std::max<std::int64_t>(last, 0), axis.stride) - slab.low[d];
+    if (reach.span[d] > longest) return reach;
+    slab.phases[d] = 0;
+    for (std::int64_t t = 0; t < s.taps[d]; ++t) {
+      const std::int64_t u = axis.shift + t * axis.shift_step;
+      slab.phases[d] |= std::uint64_t{1} << (u - floor_div(u, axis.stride) * axis.stride);
+    }
+    reach.grids *= axis.stride;
+    reach.used *= __builtin_popcountll(slab.phases[d]);
+  }
+  reach.fits = true;
+  return reach;
+}
+
 /// The slab of a sweep whose blocks have `rows` rows.
 template <class T>
 Slab plan_slab(const Sweep& s, std::int64_t rows) {
-  constexpr std::int64_t lanes = kLanes<T>, longest = 1024;
+  constexpr std::int64_t lanes = kLanes<T>;
   Slab best{};
   if (s.positions[1] * s.positions[2] < 32) return best;  // positions of many samples fill a block better
-  std::int64_t span[3], grids = 1;
-  double used = 1;  // of the grids
-  for (int d = 0; d < 3; ++d) {
-    const Axis& axis = s.axis[d];
-    if (axis.stride > 64 || s.taps[d] > longest) return best;
-    const std::int64_t reach = (s.taps[d] - 1) * axis.shift_step;
-    best.low[d] = floor_div(axis.shift + std::min<std::int64_t>(reach, 0), axis.stride);
-    span[d] = floor_div(axis.shift + std::max<std::int64_t>(reach, 0), axis.stride) - best.low[d];
-    if (span[d] > longest) return best;
-    best.phases[d] = 0;
-    for (std::int64_t t = 0; t < s.taps[d]; ++t) {
-      const std::int64_t u = axis.shift + t * axis.shift_step;
-      best.phases[d] |= std::uint64_t{1} << (u - floor_div(u, axis.stride) * axis.stride);
-    }
-    grids *= axis.stride;
-    used *= __builtin_popcountll(best.phases[d]);
-  }
+  const Reach reach = find_reach(s, best);
+  if (!reach.fits) return best;
+  const auto& span = reach.span;
   const std::int64_t taps = s.tap_count(), height = s.positions[1], width = s.positions[2];
   // Blocks of few rows are longer, unless that leaves too few of them for several threads.
   const std::int64_t blocks = s.groups * ceil_div(s.rows, rows) * s.batch * s.positions[0];
@@ -117,8 +133,8 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
     if (slab.row > most) return;
     slab.direct = may_be_direct && slab.own_vectors(lanes);
     const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
-    if (grid > kRightSize<T> || grid * grids * channels + lanes > kRightSize<T>) return;
-    slab.volume = grid * grids;
+    if (grid > kRightSize<T> || grid * reach.grids * channels + lanes > kRightSize<T>) return;
+    slab.volume = grid * reach.grids;
     // The last part of a line is a shorter one.
     const std::int64_t parts = ceil_div(width, part);
     const double vectors =
@@ -127,11 +143,11 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
     const double stores = slab.direct ? store * vectors : copied_store * vectors + per_stored_line * double(lines);
     // A single vector keeps the processor waiting for its operands.
     const bool single = ceil_div(slab.columns(), lanes) % 2 != 0;
-    const double time =
-        products * (vectors + (single ? 0.6 : 0)) / share +
-        (used * double(slab.extent[0] * slab.extent[1]) * (per_line + copy * double(slab.extent[2]) / double(lanes)) +
-         (per_region + double(rows) * stores) / double(s.channels)) /
-            (share * double(taps));
+    const double time = products * (vectors + (single ? 0.6 : 0)) / share +
+                        (reach.used * double(slab.extent[0] * slab.extent[1]) *
+                             (per_line + copy * double(slab.extent[2]) / double(lanes)) +
+                         (per_region + double(rows) * stores) / double(s.channels)) /
+                            (share * double(taps));
     if (time >= least) return;
     least = time;
     best = slab;

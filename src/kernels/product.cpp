@@ -1,29 +1,12 @@
 #include "kernels/product.hpp"
 
-#include <cstdlib>
 #include <new>
-#include <utility>
 
-#ifdef __FMA__
-#include <immintrin.h>
-#endif
+#include "kernels/product_vector.hpp"
 
 namespace taper::kernels {
 
 namespace {
-
-template <class T>
-struct VectorOf;
-template <>
-struct VectorOf<float> {
-  typedef float type __attribute__((vector_size(kVectorBytes)));
-};
-template <>
-struct VectorOf<double> {
-  typedef double type __attribute__((vector_size(kVectorBytes)));
-};
-template <class T>
-using Vector = typename VectorOf<T>::type;
 
 /// Rows of the register tile: as many as leave room for two vectors of b, one of a and one product. Six rows use all of
 /// 16 registers: with two lanes (float64 in 16 bytes) GCC then keeps a sum in memory, and every step waits for it.
@@ -34,42 +17,6 @@ constexpr int kTileRows = kLanes<T> == 2       ? 4
 
 /// Vectors of a tile of `rows` rows: enough independent sums to hide the latency of the additions.
 constexpr int tile_vectors(int rows) { return rows == 1 ? 8 : rows <= (kVectorBytes == 64 ? 6 : 3) ? 4 : 2; }
-
-template <class T>
-inline Vector<T> load(const T* x) {
-  Vector<T> v;
-  std::memcpy(&v, x, sizeof v);
-  return v;
-}
-template <class T>
-inline void store(const Vector<T>& v, T* y) {
-  std::memcpy(y, &v, sizeof v);
-}
-
-// c + a b. The build forbids the compiler to fuse by itself; here it is wanted on every vector alike.
-template <class V>
-inline V multiply_add(V a, V b, V c) {
-  return c + a * b;
-}
-#if defined(__AVX512F__)
-template <>
-inline Vector<float> multiply_add(Vector<float> a, Vector<float> b, Vector<float> c) {
-  return _mm512_fmadd_ps(a, b, c);
-}
-template <>
-inline Vector<double> multiply_add(Vector<double> a, Vector<double> b, Vector<double> c) {
-  return _mm512_fmadd_pd(a, b, c);
-}
-#elif defined(__FMA__)
-template <>
-inline Vector<float> multiply_add(Vector<float> a, Vector<float> b, Vector<float> c) {
-  return _mm256_fmadd_ps(a, b, c);
-}
-template <>
-inline Vector<double> multiply_add(Vector<double> a, Vector<double> b, Vector<double> c) {
-  return _mm256_fmadd_pd(a, b, c);
-}
-#endif
 
 /// Rows of a tile that are found from one pointer: processors add one or two distances to it by themselves.
 constexpr int kPointerRows = 3;
@@ -159,24 +106,6 @@ struct Listed {
     void next() {}
   };
 };
-
-/// y[i] = v[i] for i < n, or += with `add`; y is not touched beyond.
-template <class T>
-inline void store_part(const Vector<T>& v, int n, T* y, bool add) {
-#if defined(__AVX512F__)
-  if constexpr (sizeof(T) == sizeof(float)) {
-    const __mmask16 mask = static_cast<__mmask16>((1u << n) - 1);
-    _mm512_mask_storeu_ps(y, mask, add ? _mm512_maskz_loadu_ps(mask, y) + v : v);
-  } else {
-    const __mmask8 mask = static_cast<__mmask8>((1u << n) - 1);
-    _mm512_mask_storeu_pd(y, mask, add ? _mm512_maskz_loadu_pd(mask, y) + v : v);
-  }
-#else
-  T part[kLanes<T>];
-  store(v, part);
-  for (int i = 0; i < n; ++i) y[i] = add ? y[i] + part[i] : part[i];
-#endif
-}
 
 /// y[i] = v[i] for i < n, or += with `add`; n is mostly the length of a vector.
 template <class T>
@@ -287,56 +216,6 @@ void multiply_tiles(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     multiply_last_rows<T, kTileRows<T> - 1>(last, vectors, depth, place.at(full, 0), c + full * ldc, ldc, add);
 }
 
-/// Sums of the lanes of R x C vectors of products, for the terms [k, k + depth).
-template <class T, int R, int C>
-void add_dots(std::int64_t depth, const T* a, std::int64_t lda, const T* b, std::int64_t ldb, double (&total)[R][C]) {
-  Vector<T> sum[R][C] = {};
-  std::int64_t k = 0;
-  for (; k + kLanes<T> <= depth; k += kLanes<T>) {
-    Vector<T> left[R];
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) left[r] = load(a + r * lda + k);
-#pragma GCC unroll 4
-    for (int j = 0; j < C; ++j) {
-      const Vector<T> right = load(b + j * ldb + k);
-#pragma GCC unroll 4
-      for (int r = 0; r < R; ++r) sum[r][j] = multiply_add(left[r], right, sum[r][j]);
-    }
-  }
-  for (int r = 0; r < R; ++r)
-    for (int j = 0; j < C; ++j) {
-      T dot = 0;
-      for (int i = 0; i < kLanes<T>; ++i) dot += sum[r][j][i];
-      for (std::int64_t t = k; t < depth; ++t) dot += a[r * lda + t] * b[j * ldb + t];
-      total[r][j] += static_cast<double>(dot);
-    }
-}
-
-/// c[r, j] = sum over k of a[r, k] b[j, k] for R rows of a and C rows of b; long sums are joined in double.
-template <class T, int R, int C>
-void multiply_dots(std::int64_t depth, const T* a, std::int64_t lda, const T* b, std::int64_t ldb, T* c,
-                   std::int64_t row, std::int64_t column, bool add) {
-  double total[R][C] = {};
-  constexpr std::int64_t step = kChain<T> * kLanes<T>;
-  for (std::int64_t k = 0; k < depth; k += step)
-    add_dots<T, R, C>(std::min(step, depth - k), a + k, lda, b + k, ldb, total);
-  for (int r = 0; r < R; ++r)
-    for (int j = 0; j < C; ++j) {
-      T& y = c[r * row + j * column];
-      y = static_cast<T>(add ? static_cast<double>(y) + total[r][j] : total[r][j]);
-    }
-}
-
-/// R rows of a with all rows of b.
-template <class T, int R>
-void multiply_dot_rows(std::int64_t columns, std::int64_t depth, const T* a, std::int64_t lda, const T* b,
-                       std::int64_t ldb, T* c, std::int64_t row, std::int64_t column, bool add) {
-  std::int64_t j = 0;
-  for (; j + 4 <= columns; j += 4)
-    multiply_dots<T, R, 4>(depth, a, lda, b + j * ldb, ldb, c + j * column, row, column, add);
-  for (; j < columns; ++j) multiply_dots<T, R, 1>(depth, a, lda, b + j * ldb, ldb, c + j * column, row, column, add);
-}
-
 /// to[k, j] = from[j, k] for a square of one 16-byte vector a side.
 inline void turn_square(const float* from, std::int64_t from_row, float* to, std::int64_t to_row) {
   typedef float Quad __attribute__((vector_size(16)));
@@ -362,17 +241,15 @@ struct OwnedScratch : Scratch<T> {
   void* memory;
 
   OwnedScratch() {
-    constexpr std::int64_t left_size =
-        std::max(kBlockRows * packed_row<T>(kBlockDepth<T>), kBlockDepth<T> * packed_row<T>(kBlockRows));
-    constexpr std::int64_t block = kBlockRows * kBlockColumns;
+    constexpr std::int64_t block = kResultSize;
     constexpr std::size_t bytes = static_cast<std::size_t>(block) * sizeof(double) +
-                                  static_cast<std::size_t>(left_size + kRightSize<T> + 2 * block) * sizeof(T);
+                                  static_cast<std::size_t>(kLeftSize<T> + kRightSize<T> + 2 * block) * sizeof(T);
     memory = ::operator new (bytes, std::align_val_t{64});
     this->sums = static_cast<double*>(memory);
     this->result = reinterpret_cast<T*>(this->sums + block);
     this->part = this->result + block;
     this->left = this->part + block;
-    this->right = this->left + left_size;
+    this->right = this->left + kLeftSize<T>;
   }
   OwnedScratch(const OwnedScratch&) = delete;
   ~OwnedScratch() { ::operator delete (memory, std::align_val_t{64}); }
@@ -390,15 +267,6 @@ template <class T>
 void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const ListedOperands<T>& x, T* c,
                     std::int64_t ldc, bool add) {
   multiply_tiles<T>(rows, columns, depth, Listed<T>{x}, c, ldc, add);
-}
-
-template <class T>
-void multiply_contiguous(std::int64_t rows, std::int64_t columns, std::int64_t depth, const T* a, std::int64_t lda,
-                         const T* b, std::int64_t ldb, T* c, std::int64_t row, std::int64_t column, bool add) {
-  std::int64_t i = 0;
-  for (; i + 2 <= rows; i += 2)
-    multiply_dot_rows<T, 2>(columns, depth, a + i * lda, lda, b, ldb, c + i * row, row, column, add);
-  if (i < rows) multiply_dot_rows<T, 1>(columns, depth, a + i * lda, lda, b, ldb, c + i * row, row, column, add);
 }
 
 template <class T>
@@ -453,10 +321,6 @@ Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64
   return g;
 }
 
-template void multiply_contiguous(std::int64_t, std::int64_t, std::int64_t, const float*, std::int64_t, const float*,
-                                  std::int64_t, float*, std::int64_t, std::int64_t, bool);
-template void multiply_contiguous(std::int64_t, std::int64_t, std::int64_t, const double*, std::int64_t, const double*,
-                                  std::int64_t, double*, std::int64_t, std::int64_t, bool);
 template void multiply_block(std::int64_t, std::int64_t, std::int64_t, const Operands<float>&, float*, std::int64_t,
                              bool);
 template void multiply_block(std::int64_t, std::int64_t, std::int64_t, const Operands<double>&, double*, std::int64_t,

@@ -86,6 +86,22 @@ template <class T>
 void multiply_contiguous(std::int64_t rows, std::int64_t columns, std::int64_t depth, const T* a, std::int64_t lda,
                          const T* b, std::int64_t ldb, T* c, std::int64_t row, std::int64_t column, bool add);
 
+/// Two operands whose terms lie in `lines` lines of `width`: a's row i is at `a + i * a_row`, b's row j at
+/// `b + b_row[j]`, and the lines of a row `a_line` and `b_line` apart.
+template <class T>
+struct LineOperands {
+  const T* a;
+  std::int64_t a_row, a_line;
+  const T* b;
+  const std::int64_t* b_row;
+  std::int64_t b_line, lines, width;
+};
+
+/// The products a_i b_j, summed to one vector each, `sums[(i * columns + j) * kLanes + ..]`, whose elements' sum is the
+/// result; += with `more`. The caller keeps a vector's sum short: `kChain` vectors of terms at a time.
+template <class T>
+void multiply_lines(std::int64_t rows, std::int64_t columns, const LineOperands<T>& operands, T* sums, bool more);
+
 /// Working memory of the calling thread, one block of each kind, half a megabyte in all. It is allocated at a
 /// thread's first packed product (the program ends if there is no memory for it), kept until the thread ends and
 /// holds nothing between two units of work.
@@ -108,9 +124,15 @@ constexpr std::int64_t packed_row(std::int64_t columns) {
   return (((columns + line - 1) / line) | 1) * line;
 }
 
-/// Elements that `Scratch::right` has room for.
+/// Elements that `Scratch::left` and `Scratch::right` have room for.
+template <class T>
+inline constexpr std::int64_t kLeftSize = std::max(kBlockRows* packed_row<T>(kBlockDepth<T>),
+                                                   kBlockDepth<T>* packed_row<T>(kBlockRows));
 template <class T>
 inline constexpr std::int64_t kRightSize = kBlockDepth<T>* packed_row<T>(kBlockColumns);
+
+/// Elements that the blocks of results have room for.
+inline constexpr std::int64_t kResultSize = kBlockRows * kBlockColumns;
 
 /// Calls `part(i, bytes)` for parts of 16 bytes up to a vector that cover n elements, `one(i)` for each of fewer; the
 /// last part of a size may overlap the one before. `bytes` is a constant.

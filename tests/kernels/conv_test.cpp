@@ -184,6 +184,20 @@ TEST_CASE("a float32 convolution of positive numbers is right to four units in t
   }
 }
 
+TEMPLATE_TEST_CASE("a convolution of a signal that reaches too far for slabs agrees with its definition", "", float,
+                   double) {
+  // A stride, or taps, so far apart that what a few positions need is longer than the working memory.
+  for (const auto& p : {params(3, 5, 7, 331, 3, 67, 1), params(2, 4, 38, 2503, 3, 1, 1100, 1201, 2)}) {
+    CAPTURE(p.stride[2], p.dilation[2]);
+    CHECK(error_of<TestType>(p) < tolerance<TestType>());
+    const Problem<TestType> problem(p);
+    auto added = problem.run(p, true, TestType(2)).dw;
+    for (TestType& v : added) v -= 2;
+    const auto fresh = problem.run(p).dw;
+    CHECK(relative_error(added, {fresh.begin(), fresh.end()}) < 2 * tolerance<TestType>());
+  }
+}
+
 TEST_CASE("a convolution whose kernel lies in the padding gives the bias and zero gradients") {
   // One position, read by none of the outputs: both taps of both windows are padding.
   const ConvParams p = line(1, 1, 1, 1, 2, 2, 3, 5, 1, 1);

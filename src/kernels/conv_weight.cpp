@@ -1,0 +1,303 @@
+#include <numeric>
+
+#include "kernels/conv.hpp"
+#include "kernels/conv_geometry.hpp"
+#include "kernels/conv_slab.hpp"
+
+// The gradient of the weight: dw[o, c, t] = sum over samples n and positions i of dy[n, o, i] x[n, c, i s + t d - pad].
+// Its sums run over the positions, region by region, and every tap finds its elements in the region's slab.
+
+namespace taper::kernels {
+
+namespace {
+
+/// What one block of the gradient is: channels [c, c + rows) of the input and [o, o + columns) of the output of a
+/// group, taps [t, t + taps).
+struct WeightBlock {
+  std::int64_t group, c, rows, o, columns, t, taps;
+};
+
+/// A slab whose regions have at most `positions` positions in at most `vectors` vectors, for `channels` channels.
+template <class T>
+Slab plan_weight_slab(const Sweep& s, std::int64_t channels, std::int64_t positions, std::int64_t vectors) {
+  Slab slab{};
+  const Reach reach = find_reach(s, slab);
+  if (!reach.fits) return slab;
+  const std::int64_t parts = ceil_div(s.positions[2], std::min(positions, vectors * kLanes<T>));
+  slab.width = ceil_div(ceil_div(s.positions[2], parts), kLanes<T>) * kLanes<T>;
+  slab.width = std::min(slab.width, s.positions[2]);
+  const std::int64_t in_line = ceil_div(slab.width, kLanes<T>);
+  slab.lines = std::clamp<std::int64_t>(std::min(positions / slab.width, vectors / in_line), 1, s.positions[1]);
+  for (;; slab.lines = (slab.lines + 1) / 2) {
+    slab.extent[0] = 1 + reach.span[0], slab.extent[1] = slab.lines + reach.span[1];
+    slab.extent[2] = slab.width + reach.span[2];
+    const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
+    slab.volume = grid * reach.grids;
+    slab.use = grid <= kLeftSize<T> && slab.volume * channels + kLanes<T> <= kLeftSize<T>;
+    if (slab.use || slab.lines == 1) return slab;
+  }
+}
+
+/// dw = the sum of a block, `sum(r, c, t)` for row r and channel c of the block, or += with `add`.
+template <class T, class Sum>
+void store_block(const Sweep& s, const WeightBlock& b, const Sum& sum, T* dw, bool add) {
+  for (std::int64_t o = 0; o < b.columns; ++o)
+    for (std::int64_t c = 0; c < b.rows; ++c) {
+      T* to = dw + b.group * s.w_group + (b.o + o) * s.w_row + (b.c + c) * s.w_channel + b.t;
+      for (std::int64_t t = 0; t < b.taps; ++t)
+        to[t] = static_cast<T>(add ? static_cast<double>(to[t]) + static_cast<double>(sum(o, c, t))
+                                   : static_cast<double>(sum(o, c, t)));
+    }
+}
+
+/// The first element of a region in channel `o` of dy.
+template <class T>
+const T* region_of(const Sweep& s, const Region& r, std::int64_t o, const T* dy) {
+  return dy + r.sample * s.result_sample() + o * s.result_size + r.d * s.result[1] * s.result[2] + r.h * s.result_line +
+         r.w;
+}
+
+/// Fills the slab of a block for one region.
+template <class T>
+void fill_block(const Sweep& s, const Slab& slab, const Region& r, const WeightBlock& b, const T* x) {
+  const T* signal = x + r.sample * s.signal_sample() + (b.group * s.channels + b.c) * s.signal_size;
+  fill_slab(s, slab, r, signal, 0, b.rows, scratch<T>().left);
+}
+
+/// The sums of a block with the channels of the output along the vectors: one product for each tap.
+template <class T>
+void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const T* dy, const T* x, T* dw, bool add) {
+  const Scratch<T>& own = scratch<T>();
+  const std::int64_t regions = region_count(s, slab), row = ceil_div(b.columns, kLanes<T>) * kLanes<T>;
+  const std::int64_t dy_row = packed_row<T>(row), size = b.taps * b.rows * row;
+  std::int64_t signal_term[kBlockDepth<T>], dy_term[kBlockDepth<T>], vector[kBlockColumns / kLanes<T>];
+  int count[kBlockColumns / kLanes<T>];
+  for (std::int64_t v = 0; v * kLanes<T> < row; ++v) vector[v] = v * kLanes<T>, count[v] = kLanes<T>;
+  std::int64_t terms = 0;  // in `part`
+  bool joined = false;     // earlier ones are in `sums`
+  const auto join = [&] {
+    // sums[i] = (joined ? sums[i] : 0) + part[i]
+    for (std::int64_t i = 0; i < size; ++i) own.sums[i] = (joined ? own.sums[i] : 0) + static_cast<double>(own.part[i]);
+    joined = true;
+    terms = 0;
+  };
+  for (std::int64_t index = 0; index < regions; ++index) {
+    const Region r = region(s, slab, index);
+    const std::int64_t n = r.lines * r.width;
+    if (sizeof(T) == sizeof(float) && terms + n > kLongSum) join();
+    fill_block(s, slab, r, b, x);
+    const T* from = region_of(s, r, b.group * s.rows + b.o, dy);
+    for (std::int64_t h = 0; h < r.lines; ++h) {
+      pack_transposed(from + h * s.result_line, s.result_size, b.columns, r.width, own.right + h * r.width * dy_row,
+                      dy_row);
+      for (std::int64_t l = 0; l < r.width; ++l) signal_term[h * r.width + l] = h * slab.extent[2] + l;
+    }
+    fill_last_vector(b.columns, n, own.right, dy_row);
+    for (std::int64_t k = 0; k < n; ++k) dy_term[k] = k * dy_row;
+    Place tap = locate(b.t, s.taps);
+    // part[t, c, o] = sum over the positions k of the region of slab[c, k + t] dy[k, o], or +=
+    for (std::int64_t t = 0; t < b.taps; ++t, step(tap, s.taps))
+      multiply_block<T>(
+          b.rows, row, n,
+          {own.left + slab.element(s, tap), slab.volume, signal_term, own.right, dy_term, vector, vector, count},
+          own.part + t * b.rows * row, row, terms > 0);
+    terms += n;
+  }
+  const auto at = [&](std::int64_t o, std::int64_t c, std::int64_t t) { return (t * b.rows + c) * row + o; };
+  if (!joined)
+    return store_block(
+        s, b, [&](auto o, auto c, auto t) { return own.part[at(o, c, t)]; }, dw, add);
+  join();
+  store_block(
+      s, b, [&](auto o, auto c, auto t) { return own.sums[at(o, c, t)]; }, dw, add);
+}
+
+/// The sums of a block with the positions along the vectors, for few channels.
+template <class T>
+void sum_lines(const Sweep& s, const Slab& slab, const WeightBlock& b, const T* dy, const T* x, T* dw, bool add) {
+  const Scratch<T>& own = scratch<T>();
+  const std::int64_t regions = region_count(s, slab), columns = b.rows * b.taps;
+  std::int64_t element[kResultSize / kLanes<T>];
+  for (std::int64_t c = 0, j = 0; c < b.rows; ++c) {
+    Place tap = locate(b.t, s.taps);
+    for (std::int64_t t = 0; t < b.taps; ++t, ++j, step(tap, s.taps))
+      element[j] = c * slab.volume + slab.element(s, tap);
+  }
+  for (std::int64_t index = 0; index < regions; ++index) {
+    const Region r = region(s, slab, index);
+    fill_block(s, slab, r, b, x);
+    const std::int64_t chain = index % kChain<T>;
+    multiply_lines<T>(b.columns, columns,
+                      {region_of(s, r, b.group * s.rows + b.o, dy), s.result_size, s.result_line, own.left, element,
+                       slab.extent[2], r.lines, r.width},
+                      own.part, chain > 0);
+    if (chain + 1 < kChain<T> && index + 1 < regions) continue;
+    // sums[o, (c, t)] += the elements of its vector
+    for (std::int64_t j = 0; j < b.columns * columns; ++j) {
+      double sum = index < kChain<T> ? 0 : own.sums[j];
+      for (int i = 0; i < kLanes<T>; ++i) sum += static_cast<double>(own.part[j * kLanes<T> + i]);
+      own.sums[j] = sum;
+    }
+  }
+  store_block(
+      s, b, [&](auto o, auto c, auto t) { return own.sums[o * columns + c * b.taps + t]; }, dw, add);
+}
+
+/// The blocks of a gradient in units that several threads can share.
+struct WeightGrid {
+  std::int64_t rows, columns, taps;  ///< of a block
+  std::int64_t row_units, column_units, tap_units;
+
+  WeightGrid(const Sweep& s, std::int64_t row_step, std::int64_t column_step, std::int64_t most_taps)
+      : rows(row_step),
+        columns(column_step),
+        row_units(ceil_div(s.channels, row_step)),
+        column_units(ceil_div(s.rows, column_step)) {
+    const std::int64_t all = s.tap_count(), parts = ceil_div(all, std::max<std::int64_t>(most_taps, 1));
+    taps = ceil_div(all, parts);
+    tap_units = ceil_div(all, taps);
+  }
+  std::int64_t units(const Sweep& s) const { return s.groups * row_units * column_units * tap_units; }
+  WeightBlock block(const Sweep& s, std::int64_t unit) const {
+    const std::int64_t t = unit % tap_units * taps, o = unit / tap_units % column_units * columns,
+                       c = unit / tap_units / column_units % row_units * rows;
+    return {unit / tap_units / column_units / row_units,
+            c,
+            std::min(rows, s.channels - c),
+            o,
+            std::min(columns, s.rows - o),
+            t,
+            std::min(taps, s.tap_count() - t)};
+  }
+};
+
+/// Calls `body(block)` for each block, in parallel.
+template <class Body>
+void for_weight_blocks(const Sweep& s, const WeightGrid& grid, std::int64_t depth, const Body& body) {
+  parallel_for(grid.units(s), parallel_work(grid.rows * grid.columns * grid.taps, depth),
+               [&](std::int64_t first, std::int64_t last) {
+                 for (std::int64_t unit = first; unit < last; ++unit) body(grid.block(s, unit));
+               });
+}
+
+/// The gradient by slabs; false if the signal reaches too far for them.
+template <class T>
+bool slab_gradient(const Sweep& s, std::int64_t depth, const T* dy, const T* x, T* dw, bool add) {
+  if (s.rows * 2 < kLanes<T> || s.channels <= 2) {
+    // Positions along the vectors, where channels would leave most of a vector empty.
+    constexpr std::int64_t pairs = kResultSize / kLanes<T>;
+    const std::int64_t taps = std::min(s.tap_count(), pairs);
+    const std::int64_t channels = std::clamp<std::int64_t>(pairs / (taps * std::min<std::int64_t>(s.rows, 6)), 1,
+                                                           std::min<std::int64_t>(s.channels, 16));
+    const std::int64_t rows = std::clamp<std::int64_t>(pairs / (taps * channels) / 6 * 6, 1, s.rows);
+    const Slab slab = plan_weight_slab<T>(s, channels, 1024, 64);
+    if (!slab.use) return false;
+    for_weight_blocks(s, WeightGrid(s, channels, rows, pairs / (channels * rows)), depth,
+                      [&](const WeightBlock& block) { sum_lines(s, slab, block, dy, x, dw, add); });
+    return true;
+  }
+  const Grid grid = cut(s.channels, s.rows, depth * s.tap_count(), s.groups);
+  const Slab slab = plan_weight_slab<T>(s, grid.row_step, kBlockDepth<T>, kBlockDepth<T>);
+  if (!slab.use) return false;
+  const std::int64_t row = ceil_div(grid.column_step, kLanes<T>) * kLanes<T>;
+  for_weight_blocks(s, WeightGrid(s, grid.row_step, grid.column_step, kResultSize / (grid.row_step * row)), depth,
+                    [&](const WeightBlock& block) { sum_products(s, slab, block, dy, x, dw, add); });
+  return true;
+}
+
+/// The gradient by packing what each tap finds, for signals of any reach.
+template <class T>
+void packed_gradient(const ConvParams& p, const Sweep& sweep, const T* dy, const T* x, T* dw, bool add) {
+  const std::int64_t in = inputs(p), out = outputs(p);
+  const Group group(p);
+  const std::int64_t terms = group.in * taps_of(p), depth = p.batch * out;
+  // Channels of the output run along the vectors, or positions if the channels would leave most of a vector empty.
+  const bool few = group.out * 2 < kLanes<T>;
+  const Grid grid = cut(terms, group.out, depth, p.groups);
+  // dw[o, (c, t)] = sum over (n, i) of x[n, c, i s + t d - pad] dy[n, o, i], transposed
+  for_blocks(grid, p.groups, terms, group.out, [&](auto g, auto i, auto rows, auto j, auto columns) {
+    const Scratch<T>& s = scratch<T>();
+    const std::int64_t o = g * group.out + j;
+    const auto pack_signal = [&](std::int64_t k, std::int64_t n) {
+      pack_taps(sweep, x + g * group.in * in, i, rows, k, n, s.left, packed_row<T>(n));
+    };
+    const auto operands = [&](std::int64_t k, std::int64_t n) {
+      const std::int64_t row = packed_row<T>(columns);
+      pack_signal(k, n);
+      for_plane_runs(k, n, out, [&](const Run& run) {
+        const T* from = dy + (run.sample * p.out_channels + o) * out + run.first;
+        pack_transposed(from, out, columns, run.last - run.first, s.right + run.at * row, row);
+      });
+      fill_last_vector(columns, n, s.right, row);
+      return Operands<T>{{s.left, packed_row<T>(n), 1}, {s.right, row}};
+    };
+    const auto multiply = [&](std::int64_t k, std::int64_t n, T* y, std::int64_t ldy, bool more) {
+      const std::int64_t row = packed_row<T>(n);
+      pack_signal(k, n);
+      for_plane_runs(k, n, out, [&](const Run& run) {
+        const T* from = dy + (run.sample * p.out_channels + o) * out + run.first;
+        for (std::int64_t c = 0; c < columns; ++c)
+          copy_run(from + c * out, run.last - run.first, s.right + c * row + run.at);
+      });
+      multiply_contiguous<T>(columns, rows, n, s.right, row, s.left, row, y, 1, ldy, more);
+    };
+    if (few)
+      sum_in_steps(rows, columns, depth, multiply, s.result, kBlockColumns, false);
+    else
+      sum_block<T>(rows, columns, depth, operands, s.result, kBlockColumns, false);
+    for (std::int64_t c = 0; c < columns; ++c) {
+      T* to = dw + (o + c) * terms + i;
+      for (std::int64_t r = 0; r < rows; ++r) to[r] = (add ? to[r] : T(0)) + s.result[r * kBlockColumns + c];
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void conv_backward_weight(const ConvParams& params, const T* dy, const T* x, T* dw, bool add) {
+  const ConvParams p = merged(params);
+  const std::int64_t terms = p.in_channels / p.groups * taps_of(p), depth = p.batch * outputs(p);
+  if (p.out_channels <= 0 || terms <= 0) return;
+  if (depth <= 0) {
+    if (!add) fill(p.out_channels * terms, T(0), dw);
+    return;
+  }
+  const Sweep sweep = forward_sweep(p);
+  if (!slab_gradient(sweep.lines_only ? sweep.stacked() : sweep, depth, dy, x, dw, add))
+    packed_gradient(p, sweep, dy, x, dw, add);
+}
+
+template <class T>
+void conv_backward_bias(const ConvParams& p, const T* dy, T* db, bool add) {
+  const std::int64_t out = outputs(p);
+  parallel_for(p.out_channels, parallel_work(p.batch, out), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t o = first; o < last; ++o) {
+      double sum[8] = {};
+      // db[o] = sum over n and i of dy[n, o, i], in eight sums that do not wait for each other
+      for (std::int64_t n = 0; n < p.batch; ++n) {
+        const T* from = dy + (n * p.out_channels + o) * out;
+        std::int64_t l = 0;
+        for (; l + 8 <= out; l += 8)
+          for (int i = 0; i < 8; ++i) sum[i] += static_cast<double>(from[l + i]);
+        if (l + 4 <= out) {
+          for (int i = 0; i < 4; ++i) sum[i] += static_cast<double>(from[l + i]);
+          l += 4;
+        }
+        // Constant indices keep the sums in registers.
+        if (l < out) sum[4] += static_cast<double>(from[l]);
+        if (l + 1 < out) sum[5] += static_cast<double>(from[l + 1]);
+        if (l + 2 < out) sum[6] += static_cast<double>(from[l + 2]);
+      }
+      const double total = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+      db[o] = static_cast<T>(add ? static_cast<double>(db[o]) + total : total);
+    }
+  });
+}
+
+template void conv_backward_weight(const ConvParams&, const float*, const float*, float*, bool);
+template void conv_backward_weight(const ConvParams&, const double*, const double*, double*, bool);
+template void conv_backward_bias(const ConvParams&, const float*, float*, bool);
+template void conv_backward_bias(const ConvParams&, const double*, double*, bool);
+
+}  // namespace taper::kernels

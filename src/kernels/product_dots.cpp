@@ -1,0 +1,146 @@
+#include "kernels/product_vector.hpp"
+
+// Products whose terms run along the vectors; each sum is that of a vector's elements.
+namespace taper::kernels {
+
+namespace {
+
+/// Sums of the lanes of R x C vectors of products, for the terms [k, k + depth).
+template <class T, int R, int C>
+void add_dots(std::int64_t depth, const T* a, std::int64_t lda, const T* b, std::int64_t ldb, double (&total)[R][C]) {
+  Vector<T> sum[R][C] = {};
+  std::int64_t k = 0;
+  for (; k + kLanes<T> <= depth; k += kLanes<T>) {
+    Vector<T> left[R];
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) left[r] = load(a + r * lda + k);
+#pragma GCC unroll 4
+    for (int j = 0; j < C; ++j) {
+      const Vector<T> right = load(b + j * ldb + k);
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) sum[r][j] = multiply_add(left[r], right, sum[r][j]);
+    }
+  }
+  for (int r = 0; r < R; ++r)
+    for (int j = 0; j < C; ++j) {
+      T dot = 0;
+      for (int i = 0; i < kLanes<T>; ++i) dot += sum[r][j][i];
+      for (std::int64_t t = k; t < depth; ++t) dot += a[r * lda + t] * b[j * ldb + t];
+      total[r][j] += static_cast<double>(dot);
+    }
+}
+
+/// c[r, j] = sum over k of a[r, k] b[j, k] for R rows of a and C rows of b; long sums are joined in double.
+template <class T, int R, int C>
+void multiply_dots(std::int64_t depth, const T* a, std::int64_t lda, const T* b, std::int64_t ldb, T* c,
+                   std::int64_t row, std::int64_t column, bool add) {
+  double total[R][C] = {};
+  constexpr std::int64_t step = kChain<T> * kLanes<T>;
+  for (std::int64_t k = 0; k < depth; k += step)
+    add_dots<T, R, C>(std::min(step, depth - k), a + k, lda, b + k, ldb, total);
+  for (int r = 0; r < R; ++r)
+    for (int j = 0; j < C; ++j) {
+      T& y = c[r * row + j * column];
+      y = static_cast<T>(add ? static_cast<double>(y) + total[r][j] : total[r][j]);
+    }
+}
+
+/// R rows of a with all rows of b.
+template <class T, int R>
+void multiply_dot_rows(std::int64_t columns, std::int64_t depth, const T* a, std::int64_t lda, const T* b,
+                       std::int64_t ldb, T* c, std::int64_t row, std::int64_t column, bool add) {
+  std::int64_t j = 0;
+  for (; j + 4 <= columns; j += 4)
+    multiply_dots<T, R, 4>(depth, a, lda, b + j * ldb, ldb, c + j * column, row, column, add);
+  for (; j < columns; ++j) multiply_dots<T, R, 1>(depth, a, lda, b + j * ldb, ldb, c + j * column, row, column, add);
+}
+
+/// Rows of b that a tile of R rows of a takes at most in `multiply_lines`.
+template <int R>
+constexpr int kLineColumns = kVectorBytes<64 && R> 1 ? 4
+                             : R > 3                 ? 24 / R
+                                                     : 8;
+
+/// sums[r, j] = the vectors of a_r b_j for R rows of a and J of b, or += with `more`.
+template <class T, int R, int J>
+void multiply_line_tile(const LineOperands<T>& x, T* sums, std::int64_t row, bool more) {
+  Vector<T> sum[R][J];
+  std::int64_t b_row[J];
+#pragma GCC unroll 8
+  for (int j = 0; j < J; ++j) {
+    b_row[j] = x.b_row[j];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) sum[r][j] = Vector<T>{};
+  }
+  const auto add = [&](const T* a, const T* b, const auto& get) __attribute__((always_inline)) {
+    Vector<T> left[R];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) left[r] = get(a + r * x.a_row);
+#pragma GCC unroll 8
+    for (int j = 0; j < J; ++j) {
+      const Vector<T> right = get(b + b_row[j]);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) sum[r][j] = multiply_add(left[r], right, sum[r][j]);
+    }
+  };
+  const std::int64_t rest = x.width % kLanes<T>;
+  for (std::int64_t line = 0; line < x.lines; ++line) {
+    const T *a = x.a + line * x.a_line, *b = x.b + line * x.b_line;
+    for (std::int64_t l = 0; l < x.width - rest; l += kLanes<T>) add(a + l, b + l, [](const T* p) { return load(p); });
+    if (rest != 0) add(a + x.width - rest, b + x.width - rest, [rest](const T* p) { return load_part(p, rest); });
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int j = 0; j < J; ++j) {
+      T* y = sums + (r * row + j) * kLanes<T>;
+      store(more ? load(y) + sum[r][j] : sum[r][j], y);
+    }
+}
+
+/// A tile of R rows of a and `n` of b, n <= J.
+template <class T, int R, int J>
+void multiply_line_columns(std::int64_t n, const LineOperands<T>& x, T* sums, std::int64_t row, bool more) {
+  if (n == J) return multiply_line_tile<T, R, J>(x, sums, row, more);
+  if constexpr (J > 1) multiply_line_columns<T, R, J - 1>(n, x, sums, row, more);
+}
+
+/// The rows of a, R at a time, then fewer.
+template <class T, int R>
+void multiply_line_rows(std::int64_t rows, std::int64_t columns, LineOperands<T> x, T* sums, bool more) {
+  const std::int64_t parts = (columns + kLineColumns<R> - 1) / kLineColumns<R>, each = (columns + parts - 1) / parts;
+  for (; rows >= R; rows -= R, x.a += R * x.a_row, sums += R * columns * kLanes<T>)
+    for (std::int64_t j = 0; j < columns; j += each) {
+      LineOperands<T> part = x;
+      part.b_row += j;
+      multiply_line_columns<T, R, kLineColumns<R>>(std::min(each, columns - j), part, sums + j * kLanes<T>, columns,
+                                                   more);
+    }
+  if constexpr (R > 1)
+    if (rows > 0) multiply_line_rows<T, (R > 3 ? 3 : R - 1)>(rows, columns, x, sums, more);
+}
+
+}  // namespace
+
+template <class T>
+void multiply_contiguous(std::int64_t rows, std::int64_t columns, std::int64_t depth, const T* a, std::int64_t lda,
+                         const T* b, std::int64_t ldb, T* c, std::int64_t row, std::int64_t column, bool add) {
+  std::int64_t i = 0;
+  for (; i + 2 <= rows; i += 2)
+    multiply_dot_rows<T, 2>(columns, depth, a + i * lda, lda, b, ldb, c + i * row, row, column, add);
+  if (i < rows) multiply_dot_rows<T, 1>(columns, depth, a + i * lda, lda, b, ldb, c + i * row, row, column, add);
+}
+
+template <class T>
+void multiply_lines(std::int64_t rows, std::int64_t columns, const LineOperands<T>& x, T* sums, bool more) {
+  multiply_line_rows<T, kVectorBytes == 64 ? 6 : 3>(rows, columns, x, sums, more);
+}
+
+template void multiply_contiguous(std::int64_t, std::int64_t, std::int64_t, const float*, std::int64_t, const float*,
+                                  std::int64_t, float*, std::int64_t, std::int64_t, bool);
+template void multiply_contiguous(std::int64_t, std::int64_t, std::int64_t, const double*, std::int64_t, const double*,
+                                  std::int64_t, double*, std::int64_t, std::int64_t, bool);
+template void multiply_lines(std::int64_t, std::int64_t, const LineOperands<float>&, float*, bool);
+template void multiply_lines(std::int64_t, std::int64_t, const LineOperands<double>&, double*, bool);
+
+}  // namespace taper::kernels
