@@ -108,7 +108,7 @@ ConvGeometry<N> conv_geometry(const char* where, const Shape& input, std::int64_
   std::copy(input.end() - N, input.end(), g.in.begin());
   output_size(where, g.windows, WindowKind::convolution, g.in, g.out);
   check_padding_mode<N>(where, options.padding_mode, g.windows, g.in);
-  g.output = input.slice(0, input.rank() - N - 1).concat({out_channels}).concat(Shape(g.out));
+  g.output = output_shape(input, out_channels, g.out);
   return g;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+
 #include "base/window.hpp"
 #include "kernels/conv.hpp"
 #include "spatial.hpp"
@@ -33,6 +35,15 @@ Sizes<N> kernel_of(const Shape& weight) {
   Sizes<N> kernel;
   std::copy(weight.end() - N, weight.end(), kernel.values.begin());
   return kernel;
+}
+
+/// `input` with other channels and spatial extents.
+template <std::size_t N>
+Shape output_shape(const Shape& input, std::int64_t channels, const std::array<std::int64_t, N>& spatial) {
+  std::array<std::int64_t, N + 1> last;
+  last[0] = channels;
+  std::copy(spatial.begin(), spatial.end(), last.begin() + 1);
+  return with_last(input, last);
 }
 
 /// Enters the windows and the sizes of both sides, one of each for every spatial dimension, into a kernel's parameters.

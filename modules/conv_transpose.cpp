@@ -84,7 +84,7 @@ TransposeGeometry<N> transpose_geometry(const char* where, const Shape& input, s
   g.windows = windows_of(where, kernel, options);
   std::copy(input.end() - N, input.end(), g.in.begin());
   transposed_output_size(where, g.windows, options.output_padding.values, g.in, g.out);
-  g.output = input.slice(0, input.rank() - N - 1).concat({out_channels}).concat(Shape(g.out));
+  g.output = output_shape(input, out_channels, g.out);
   return g;
 }
 

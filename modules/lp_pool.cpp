@@ -50,7 +50,7 @@ Shape output_shape(const O& options, const Shape& input) {
   check_spatial_input(kName<O>, input, N);
   std::array<std::int64_t, N> out;
   output_size(kName<O>, windows, WindowKind::average_pool, {input.end() - N, std::size_t(N)}, out);
-  return input.slice(0, input.rank() - N).concat(Shape(out));
+  return with_last(input, out);
 }
 
 /// The average of each window.

@@ -114,7 +114,7 @@ Shape output_shape(const MaxUnpoolOptions<N>& options, const Shape& input) {
   std::array<std::int64_t, N> out;
   for (int d = 0; d < N; ++d)
     out[std::size_t(d)] = output_extent(options, windows[std::size_t(d)], in[std::size_t(d)], d);
-  return input.slice(0, input.rank() - N).concat(Shape(out));
+  return with_last(input, out);
 }
 
 struct IndexCheck {

@@ -47,7 +47,7 @@ Geometry<Params> sliding_geometry(const char* where, const std::array<Window1d, 
     p.dilation[at] = window.dilation;
   }
   p.planes = planes(input, int(N));
-  geometry.output = input.slice(0, input.rank() - int(N)).concat(Shape(out));
+  geometry.output = with_last(input, out);
   return geometry;
 }
 
@@ -82,7 +82,7 @@ Geometry<Params> adaptive_geometry(const char* where, const O& options, const Sh
   std::copy(in.begin(), in.end(), geometry.params.in + 3 - N);
   std::copy(out.begin(), out.end(), geometry.params.out + 3 - N);
   geometry.params.planes = planes(input, N);
-  geometry.output = input.slice(0, input.rank() - N).concat(Shape(out));
+  geometry.output = with_last(input, out);
   return geometry;
 }
 

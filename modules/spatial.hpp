@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/fail.hpp"
@@ -24,6 +26,15 @@ void complete_option(const char* where, const char* key, std::optional<std::int6
 
 /// The value of an option that only a model with a known input may leave out. Errors: `ErrorKind::config`.
 std::int64_t given(const char* where, const char* key, const std::optional<std::int64_t>& option);
+
+/// `shape` with other extents in its last dimensions.
+inline Shape with_last(const Shape& shape, std::span<const std::int64_t> last) {
+  std::int64_t extents[Shape::kMaxRank];
+  const std::size_t rank = std::size_t(shape.rank());
+  std::copy(shape.begin(), shape.end(), extents);
+  std::copy(last.begin(), last.end(), extents + rank - last.size());
+  return Shape(extents, rank);
+}
 
 /// The number of [spatial...] blocks: N * C.
 inline std::int64_t planes(const Shape& shape, int spatial_dims) {

@@ -17,7 +17,7 @@ Operand operand_of(const TensorImpl& impl) {
   return {impl.buffer->data(), impl.shape.begin(), impl.shape.numel(), impl.shape.rank(), impl.dtype};
 }
 
-[[noreturn, gnu::cold]] void fail_dtype(const Op& op, DType dtype) {
+[[noreturn, gnu::cold, gnu::noinline]] void fail_dtype(const Op& op, DType dtype) {
   std::string expected;
   for (int i = 0; i < kDTypeCount; ++i)
     if (op.forward[i]) expected += (expected.empty() ? "" : " or ") + std::string(name_of(DType(i)));
@@ -25,11 +25,11 @@ Operand operand_of(const TensorImpl& impl) {
        "; convert with to()");
 }
 
-[[noreturn, gnu::cold]] void fail_mixed(const Op& op, DType first, DType other) {
+[[noreturn, gnu::cold, gnu::noinline]] void fail_mixed(const Op& op, DType first, DType other) {
   fail(ErrorKind::type, op.name, ": element types differ: expected ", first, ", got ", other, "; convert with to()");
 }
 
-[[noreturn, gnu::cold]] void fail_history(const Op& op, const TensorImpl& impl) {
+[[noreturn, gnu::cold, gnu::noinline]] void fail_history(const Op& op, const TensorImpl& impl) {
   fail(ErrorKind::tape, op.name, ": an input was changed in place through another view of its data: expected history ",
        impl.history, ", got ", impl.buffer->history, "; make the view after the change");
 }
@@ -80,8 +80,12 @@ Operand operand_of(const TensorImpl& impl) {
                                    .aux = all.subspan(inputs.size()),
                                    .attributes = attributes};
   if (recorder) [[unlikely]]
-    recorder->forward(op.name, forward, inputs, args, attribute_bytes);
+    tell(args);
   forward(args);
+}
+
+[[gnu::cold, gnu::noinline]] void Call::tell(const autograd::ForwardArgs& args) const {
+  recorder->forward(op.name, op.forward[int(operands.all()[0].dtype)], inputs, args, attribute_bytes);
 }
 
 }  // namespace taper::detail

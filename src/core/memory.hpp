@@ -13,10 +13,10 @@ inline constexpr bool kKeepsBlocks = true;
 #endif
 
 inline constexpr std::size_t kAlignment = 64;
-inline constexpr std::size_t kSmallBlock =
-    1024;  // classes step by 64 bytes up to here, then by quarters of a power of 2
+/// Classes step by 64 bytes up to here, then by quarters of a power of two.
+inline constexpr std::size_t kSmallBlock = 4096;
 inline constexpr int kSmallClasses = int(kSmallBlock / kAlignment) + 1;  // the first, of no bytes, stays empty
-inline constexpr int kSizeClasses = kSmallClasses + 4 * 38;
+inline constexpr int kSizeClasses = kSmallClasses + 4 * 36;
 
 /// A freed block holds the way to the next one.
 struct FreeBlock {

@@ -130,6 +130,8 @@ struct Call {
        const Shape& output_shape, DType output_dtype, const void* attributes, std::size_t attribute_bytes);
   /// Fills the output and aux.
   void run_forward(const TensorImpl& output) const;
+  /// Tells the recorder of it.
+  void tell(const autograd::ForwardArgs& args) const;
 
   const autograd::Op& op;
   const std::span<const autograd::Input> inputs, aux;

@@ -18,13 +18,13 @@ constinit thread_local bool anomaly_mode = false;
 
 void* elements(Buffer* buffer) { return buffer ? buffer->data() : nullptr; }
 
-[[noreturn, gnu::cold]] void fail_freed(const Node& node) {
+[[noreturn, gnu::cold, gnu::noinline]] void fail_freed(const Node& node) {
   fail(ErrorKind::tape, "backward: the saved values of ", node.op->name, " (#", node.position,
        ") are freed: expected a graph not yet differentiated, got a second backward; pass retain_graph to the first");
 }
 
-[[noreturn, gnu::cold]] void fail_changed(const Node& node, const char* what, std::size_t index, std::uint32_t expected,
-                                          std::uint32_t got) {
+[[noreturn, gnu::cold, gnu::noinline]] void fail_changed(const Node& node, const char* what, std::size_t index,
+                                                         std::uint32_t expected, std::uint32_t got) {
   fail(ErrorKind::tape, "backward: a value that ", node.op->name, " (#", node.position,
        ") saved was changed in place: expected version ", expected, " of ", what, index, ", got ", got,
        "; clone() it before the change");
@@ -49,13 +49,13 @@ bool any_nan(const Operand& x) {
 }
 
 /// The first of the gradients that holds a NaN; -1 if none does.
-[[gnu::cold]] int first_nan(std::span<const GradientSlot> slots) {
+[[gnu::cold, gnu::noinline]] int first_nan(std::span<const GradientSlot> slots) {
   for (std::size_t i = 0; i < slots.size(); ++i)
     if (slots[i] && any_nan(slots[i].gradient)) return int(i);
   return -1;
 }
 
-[[noreturn, gnu::cold]] void fail_nan(const Node& node, int input) {
+[[noreturn, gnu::cold, gnu::noinline]] void fail_nan(const Node& node, int input) {
   fail(ErrorKind::tape, "backward: a gradient became NaN: expected finite numbers, got NaN in the gradient of input ",
        input, " of ", node.op->name, " (#", node.position, ")");
 }

@@ -122,11 +122,16 @@ Shape common_shape(const char* where, const Tensor& a, const Tensor& b) {
   return *shape;
 }
 
-Tensor binary(const Op& op, const Tensor& a, const Tensor& b, DType dtype) {
-  if (a.dtype() == dtype && b.dtype() == dtype && a.shape() == b.shape()) return apply(op, {a, b}, a.shape(), dtype);
+/// For operands that are broadcast or converted. Not a part of `binary`, whose usual case is done sooner without.
+[[gnu::noinline]] Tensor unequal(const Op& op, const Tensor& a, const Tensor& b, DType dtype) {
   const Shape shape = common_shape(op.name, a, b);
   if (a.dtype() == dtype && b.dtype() == dtype) return apply(op, {a, b}, shape, dtype);
   return apply(op, {to(a, dtype), to(b, dtype)}, shape, dtype);
+}
+
+Tensor binary(const Op& op, const Tensor& a, const Tensor& b, DType dtype) {
+  if (a.dtype() == dtype && b.dtype() == dtype && a.shape() == b.shape()) return apply(op, {a, b}, a.shape(), dtype);
+  return unequal(op, a, b, dtype);
 }
 
 Tensor binary(const Op& op, const Tensor& a, const Tensor& b) {

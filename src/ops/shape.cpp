@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/checked.hpp"
 #include "base/fail.hpp"
 #include "core/dispatch.hpp"
@@ -95,7 +97,9 @@ Tensor squeeze(const Tensor& x) {
 Shape squeezed_shape(const Shape& shape, std::int64_t dim) {
   const int d = normalize_dim("squeeze", dim, shape.rank());
   if (shape.rank() == 0 || shape[d] != 1) return shape;
-  return shape.slice(0, d).concat(shape.slice(d + 1, shape.rank()));
+  std::int64_t kept[Shape::kMaxRank];
+  std::copy(shape.begin() + d + 1, shape.end(), std::copy_n(shape.begin(), d, kept));
+  return Shape(kept, std::size_t(shape.rank() - 1));
 }
 
 Tensor squeeze(const Tensor& x, std::int64_t dim) { return share_as(x, squeezed_shape(x.shape(), dim)); }

@@ -1,0 +1,108 @@
+// Steps of training ask the system for nothing once the first ones are done: every allocation of this program is
+// counted, whoever makes it.
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdio>
+
+#include "taper/taper.hpp"
+
+namespace {
+
+std::atomic<long> allocations{0};
+
+}  // namespace
+
+// glibc's own functions behind the ones that are counted; `operator new` comes by here too.
+extern "C" {
+void* __libc_malloc(std::size_t bytes);
+void* __libc_calloc(std::size_t n, std::size_t bytes);
+void* __libc_realloc(void* block, std::size_t bytes);
+void* __libc_memalign(std::size_t alignment, std::size_t bytes);
+
+void* malloc(std::size_t bytes) {
+  ++allocations;
+  return __libc_malloc(bytes);
+}
+void* calloc(std::size_t n, std::size_t bytes) {
+  ++allocations;
+  return __libc_calloc(n, bytes);
+}
+void* realloc(void* block, std::size_t bytes) {
+  ++allocations;
+  return __libc_realloc(block, bytes);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  ++allocations;
+  return __libc_memalign(alignment, bytes);
+}
+}
+
+namespace {
+
+using namespace taper;
+
+/// A convolution, a pool and a linear layer.
+struct PooledModel : nn::Module {
+  nn::Conv1d conv1{{.in_channels = 3, .out_channels = 32, .kernel_size = 3, .padding = 1}};
+  nn::AvgPool1d avg_pool{{.kernel_size = 10}};
+  nn::Linear fc{{.in_features = 32, .out_features = 5}};
+  PooledModel() { register_modules({{"conv1", conv1}, {"avg_pool", avg_pool}, {"fc", fc}}); }
+  Tensor forward(const Tensor& x) override { return fc(avg_pool(relu(conv1(x))).squeeze(2)); }
+};
+
+/// What a step allocates after a few: the largest number of five more.
+template <class Step>
+long allocations_of(const Step& step) {
+  for (int i = 0; i < 3; ++i) step();
+  long most = 0;
+  for (int i = 0; i < 5; ++i) {
+    const long before = allocations;
+    step();
+    most = std::max<long>(most, allocations - before);
+  }
+  return most;
+}
+
+long training_step(std::int64_t batch) {
+  PooledModel model;
+  optim::Adam adam(model.parameters(), {.lr = 1e-3});
+  const Tensor x = randn({batch, 3, 10}), y = randint(0, 5, {batch});
+  return allocations_of([&] {
+    adam.zero_grad();
+    nn::functional::cross_entropy(model(x), y).backward();
+    adam.step();
+  });
+}
+
+/// Results of several shapes, gradients that meet, values changed in place.
+long operations() {
+  const Tensor w = randn({7, 5}).requires_grad_(), v = randn({5}).requires_grad_();
+  return allocations_of([&] {
+    w.zero_grad();
+    const Tensor h = tanh(w * v + 0.5);
+    const Tensor y = softmax(matmul(h, v.reshape({5, 1})), 0) * 2.0;
+    y.mul_(3);
+    (sum(y * y) + mean(h.transpose(0, 1))).backward();
+  });
+}
+
+bool check(const char* what, long counted) {
+  if (counted != 0) std::printf("%s: expected 0 allocations in a step, got %ld\n", what, counted);
+  return counted == 0;
+}
+
+}  // namespace
+
+int main() {
+  const long before = allocations;
+  const Tensor first = ones({3});
+  if (allocations == before) {
+    std::printf("the counter does not see the allocations of the library\n");
+    return 1;
+  }
+  bool ok = true;
+  for (const std::int64_t batch : {2, 32, 257}) ok &= check("training step", training_step(batch));
+  ok &= check("operations", operations());
+  return ok ? 0 : 1;
+}
