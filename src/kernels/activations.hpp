@@ -106,7 +106,7 @@ struct Gelu {
   template <class T>
   T grad(T dy, T x) const {
     const T power = T(-0.5) * x * x;
-    const T density = T(std::numbers::inv_sqrtpi / std::numbers::sqrt2) * loop_exp(power);
+    const T density = T(std::numbers::inv_sqrtpi / std::numbers::sqrt2) * vector_exp(power);
     return dy * (normal_cdf(x) + x * density);
   }
 

@@ -4,7 +4,6 @@
 
 #include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/sum_row.hpp"
 
 namespace taper::kernels {
 
@@ -65,15 +64,19 @@ template <class T>
 Moments moments_of_channel(const BatchNormParams& p, const T* x, std::int64_t channel) {
   // mean = sum x / n
   double total = 0;
-  for_each_run(p, channel, [&](std::int64_t run) { total += sum_row(x + run, p.spatial); });
+  for_each_run(p, channel, [&](std::int64_t run) {
+    total += sum_of(
+        p.spatial, [=](auto at) __attribute__((always_inline)) { return at(x + run); });
+  });
   const double mean = total / static_cast<double>(count_of(p));
   // the sums of x - mean and of its square
   SumPair sums;
   for_each_run(p, channel, [&](std::int64_t run) {
-    sums += sum_pairs(p.spatial, [=](std::int64_t i) {
-      const double d = static_cast<double>(x[run + i]) - mean;
-      return SumPair{d, d * d};
-    });
+    sums += sum_pairs(
+        p.spatial, [=](auto at) __attribute__((always_inline)) {
+          const auto d = at(x + run) - mean;
+          return TermPair{d, d * d};
+        });
   });
   return moments_from(mean, sums.first, sums.second, count_of(p), p.eps);
 }
@@ -150,10 +153,11 @@ SumPair sums_of_channel(const BatchNormParams& p, const T* dy, const T* x, const
   const Affine normal(m, 1, 0);
   SumPair sums;
   for_each_run(p, channel, [&](std::int64_t run) {
-    sums += sum_pairs(p.spatial, [=](std::int64_t i) {
-      const double g = static_cast<double>(dy[run + i]);
-      return SumPair{g, g * normal(static_cast<double>(x[run + i]))};
-    });
+    sums += sum_pairs(
+        p.spatial, [=](auto at) __attribute__((always_inline)) {
+          const auto g = at(dy + run);
+          return TermPair{g, g * normal(at(x + run))};
+        });
   });
   return sums;
 }
@@ -198,8 +202,7 @@ InputSlope slope_of(const BatchNormParams& p, const Moments& m, double w, SumPai
 /// dx_i = dy_i own: with fixed moments x does not matter, not even where it is infinite.
 template <class T>
 void scale_run(const T* dy, std::int64_t n, double own, T* dx, bool add) {
-  TAPER_INDEPENDENT_TURNS
-  for (std::int64_t i = 0; i < n; ++i) store(dx + i, static_cast<double>(dy[i]) * own, add);
+  store_run(dx, n, add, [=](std::int64_t i) { return static_cast<double>(dy[i]) * own; });
 }
 
 template <class T>
@@ -214,11 +217,10 @@ void gradients_of_channel(const BatchNormParams& p, const T* dy, const T* x, con
   for_each_run(p, channel, [&](std::int64_t run) {
     if (p.fixed) return scale_run(dy + run, p.spatial, s.own, out.dx + run, out.add_dx);
     // dx_i = dy_i own + (x_i - mean) slope + shift
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = run; i < run + p.spatial; ++i)
-      store(out.dx + i,
-            static_cast<double>(dy[i]) * s.own + ((static_cast<double>(x[i]) - s.center) * s.slope + s.shift),
-            out.add_dx);
+    store_run(out.dx + run, p.spatial, out.add_dx, [=](std::int64_t i) {
+      return static_cast<double>(dy[run + i]) * s.own +
+             ((static_cast<double>(x[run + i]) - s.center) * s.slope + s.shift);
+    });
   });
 }
 
@@ -241,18 +243,14 @@ void gradients_of_strip(const BatchNormParams& p, const T* dy, const T* x, const
     const std::int64_t row = strip.row(sample);
     if (p.fixed) {
       // dx_j = dy_j own_j
-      TAPER_INDEPENDENT_TURNS
-      for (std::int64_t j = 0; j < strip.width; ++j)
-        store(out.dx + row + j, static_cast<double>(dy[row + j]) * own[j], out.add_dx);
+      store_run(out.dx + row, strip.width, out.add_dx,
+                [&, from = dy + row](std::int64_t j) { return static_cast<double>(from[j]) * own[j]; });
       continue;
     }
     // dx_j = dy_j own_j + (x_j - mean_j) slope_j + shift_j
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t j = 0; j < strip.width; ++j)
-      store(out.dx + row + j,
-            static_cast<double>(dy[row + j]) * own[j] +
-                ((static_cast<double>(x[row + j]) - center[j]) * slopes[j] + shift[j]),
-            out.add_dx);
+    store_run(out.dx + row, strip.width, out.add_dx, [&, from = dy + row, at = x + row](std::int64_t j) {
+      return static_cast<double>(from[j]) * own[j] + ((static_cast<double>(at[j]) - center[j]) * slopes[j] + shift[j]);
+    });
   }
 }
 

@@ -23,6 +23,10 @@ template <class T>
 void log_sum_exp(const T* x, std::int64_t n, std::int64_t inner, std::int64_t width, double* lse) {
   T top[kSoftmaxColumns];
   row_maximum(x, n, inner, width, top);
+  if (inner == 1 && n >= kLongRow) {
+    lse[0] = static_cast<double>(top[0]) + std::log(sum_exp<T>(x, n, top[0], nullptr));
+    return;
+  }
   for (std::int64_t c = 0; c < width; ++c) lse[c] = 0;
   for_each_exp<T>(
       0, n, inner, width, [&](std::int64_t i, std::int64_t c) { return x[i] - top[c]; },
@@ -33,7 +37,7 @@ void log_sum_exp(const T* x, std::int64_t n, std::int64_t inner, std::int64_t wi
 /// The softmax of one element.
 template <class T>
 double probability_of(T x, double lse) {
-  return static_cast<double>(std::exp(T(static_cast<double>(x) - lse)));
+  return static_cast<double>(vector_exp(T(static_cast<double>(x) - lse)));
 }
 
 }  // namespace
@@ -89,6 +93,18 @@ void cross_entropy_grad(const ClassLoss& p, const LossGrad<T>& dy, const T* x, c
       hit[c] = ignored ? 0 : (1 - smooth) * weight_of(weight, target[row + c]);
       mass[c] = hit[c] + spread;
       g[c] = ignored ? 0 : dy.at(row + c);
+    }
+    if (p.inner == 1 && smooth == 0) {
+      const std::int64_t t = target[row];
+      T* const to = dx + at;
+      if (t == p.ignore_index) return add ? void() : void(std::fill_n(to, p.classes, T(0)));
+      const double scale = mass[0] * g[0], shift = lse[row];
+      const T d = T((mass[0] * probability_of(x[at + t], shift) - hit[0]) * g[0]), value = add ? to[t] + d : d;
+      // dx_j = hit (softmax_j - [j = t]) dy
+      store_run(to, p.classes, add,
+                [=, from = x + at](std::int64_t j) { return scale * probability_of(from[j], shift); });
+      to[t] = value;
+      return;
     }
     // dx_j = ((hit + spread) softmax_j - hit [j = t] - s / classes w_j) dy
     for (std::int64_t j = 0; j < p.classes; ++j) {

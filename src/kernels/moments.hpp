@@ -3,6 +3,9 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/lanes.hpp"
+#include "kernels/store_run.hpp"
+
 namespace taper::kernels {
 
 /// What a group of elements is normalised by. The mean is kept as a number and the little that it is off by, so that
@@ -29,7 +32,10 @@ struct Affine {
   double center, scale, shift;
 
   Affine(const Moments& m, double w, double b) : center(m.mean), scale(m.rstd * w), shift(b - m.rest * scale) {}
-  double operator()(double x) const { return (x - center) * scale + shift; }
+  template <class V>
+  [[gnu::always_inline]] V operator()(V x) const {
+    return (x - center) * scale + shift;
+  }
 };
 
 /// Element `i` of a weight or bias; `absent` where there is none.
@@ -50,43 +56,6 @@ struct NormGradients {
 template <class T>
 void store(T* gradient, double value, bool add) {
   *gradient = T(add ? static_cast<double>(*gradient) + value : value);
-}
-
-/// Two sums of one pass.
-struct SumPair {
-  double first = 0, second = 0;
-
-  SumPair& operator+=(const SumPair& other) {
-    first += other.first;
-    second += other.second;
-    return *this;
-  }
-};
-
-/// The sums of the pairs terms(0) .. terms(n - 1), in eight lanes that are joined at the end: an order that depends on
-/// n alone.
-template <class Terms>
-inline SumPair sum_pairs(std::int64_t n, const Terms& terms) {
-  constexpr int kLanes = 8;
-  double first[kLanes] = {}, second[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int k = 0; k < kLanes; ++k) {
-      const SumPair term = terms(i + k);
-      first[k] += term.first;
-      second[k] += term.second;
-    }
-  for (; i < n; ++i) {
-    const SumPair term = terms(i);
-    first[0] += term.first;
-    second[0] += term.second;
-  }
-  for (int half = kLanes / 2; half > 0; half /= 2)
-    for (int k = 0; k < half; ++k) {
-      first[k] += first[k + half];
-      second[k] += second[k + half];
-    }
-  return {first[0], second[0]};
 }
 
 }  // namespace taper::kernels

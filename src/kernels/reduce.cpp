@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "kernels/reduce_driver.hpp"
+#include "kernels/sum_exp.hpp"
 
 namespace taper::kernels {
 
@@ -31,9 +32,48 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 template <class T>
 void moments(const ReducePlan& p, const Offsets& start, std::int64_t width, const T* x, double* mean, double* square) {
   mean_group(p, start, width, mean, x);
+  if (over_runs(p)) {
+    square[0] = 0;
+    for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
+      square[0] += sum_of(
+          p.rows.extent, [ from = x + o.at[0], m = mean[0] ](auto at) __attribute__((always_inline)) {
+            const auto d = at(from) - m;
+            return d * d;
+          });
+    });
+    return;
+  }
   sum_group(p, start, width, square, [&](std::int64_t c, std::int64_t i) {
     const double d = static_cast<double>(x[i]) - mean[c];
     return d * d;
+  });
+}
+
+/// The best of the `n` elements at x.
+template <class T>
+T best_of(Extreme extreme, const T* x, std::int64_t n) {
+  return extreme == Extreme::max ? extreme_of<true>(x, n) : extreme_of<false>(x, n);
+}
+
+/// best[c] = the best element of output c of a group.
+template <class T>
+void best_of_group(const ReducePlan& p, const Offsets& start, std::int64_t width, Extreme extreme, const T* x,
+                   T* best) {
+  for_each_block(p, start, [&](const Offsets& o, std::int64_t done) {
+    if (width == 1 && p.rows.stride[0] == 1) {
+      const T run = best_of(extreme, x + o.at[0], p.rows.extent);
+      if (done == 0 || beats(extreme, run, best[0])) best[0] = run;
+      return;
+    }
+    for (std::int64_t j = 0; j < p.rows.extent; ++j) {
+      const T* const row = x + o.at[0] + j * p.rows.stride[0];
+      if (done == 0 && j == 0)
+        std::copy_n(row, width, best);
+      else if (extreme == Extreme::max)
+        for (std::int64_t c = 0; c < width; ++c) best[c] = beats(Extreme::max, row[c], best[c]) ? row[c] : best[c];
+      else
+        for (std::int64_t c = 0; c < width; ++c) best[c] = beats(Extreme::min, row[c], best[c]) ? row[c] : best[c];
+    }
   });
 }
 
@@ -102,9 +142,7 @@ void reduce_extreme(const ReducePlan& plan, Extreme extreme, const T* x, T* y) {
   // y = the best x
   for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     T best[kReduceColumns];
-    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t index) {
-      if (index == 0 || beats(extreme, x[i], best[c])) best[c] = x[i];
-    });
+    best_of_group(plan, start, width, extreme, x, best);
     for (std::int64_t c = 0; c < width; ++c) y[out + c] = best[c];
   });
 }
@@ -128,15 +166,20 @@ template <class T>
 void reduce_logsumexp(const ReducePlan& plan, const T* x, T* y) {
   for_each_group(plan, 20, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     T shift[kReduceColumns];
-    for (std::int64_t c = 0; c < width; ++c) shift[c] = -std::numeric_limits<T>::infinity();
-    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
-      if (beats(Extreme::max, x[i], shift[c])) shift[c] = x[i];
-    });
+    for (std::int64_t c = 0; c < width; ++c) shift[c] = 0;
+    best_of_group(plan, start, width, Extreme::max, x, shift);
     for (std::int64_t c = 0; c < width; ++c)
       if (std::isinf(shift[c])) shift[c] = 0;
     // y = max + log(sum e^(x - max)), an infinite maximum being left out
     double sum[kReduceColumns];
-    sum_group(plan, start, width, sum, [&](std::int64_t c, std::int64_t i) { return std::exp(x[i] - shift[c]); });
+    if (over_runs(plan)) {
+      sum[0] = 0;
+      for_each_block(plan, start, [&](const Offsets& o, std::int64_t) {
+        sum[0] += sum_exp<T>(x + o.at[0], plan.rows.extent, shift[0], nullptr);
+      });
+    } else {
+      sum_group(plan, start, width, sum, [&](std::int64_t c, std::int64_t i) { return vector_exp(x[i] - shift[c]); });
+    }
     for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(static_cast<double>(shift[c]) + std::log(sum[c]));
   });
 }

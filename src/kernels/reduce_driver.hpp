@@ -1,5 +1,7 @@
 #pragma once
 
+#include "kernels/lanes.hpp"
+#include "kernels/loop_hints.hpp"
 #include "kernels/reduce_plan.hpp"
 #include "kernels/sum_row.hpp"
 #include "kernels/sum_terms.hpp"
@@ -39,10 +41,35 @@ void sum_group(const ReducePlan& p, const Offsets& start, std::int64_t width, do
   });
 }
 
+/// sum[c] += x_{j, c} for `n` rows of `width` columns, four rows at a time.
+template <class T>
+void add_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, double* sum) {
+  std::int64_t j = 0;
+  for (; j + 4 <= n; j += 4) {
+    const T *const a = x + j * row, *const b = a + row, *const c = b + row, *const d = c + row;
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t i = 0; i < width; ++i)
+      sum[i] += (static_cast<double>(a[i]) + static_cast<double>(b[i])) +
+                (static_cast<double>(c[i]) + static_cast<double>(d[i]));
+  }
+  for (; j < n; ++j) {
+    const T* const a = x + j * row;
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t i = 0; i < width; ++i) sum[i] += static_cast<double>(a[i]);
+  }
+}
+
 /// sum[c] = sum of the stored elements of output c; a contiguous run by `sum_row`.
 template <class T>
 void sum_group(const ReducePlan& p, const Offsets& start, std::int64_t width, double* sum, const T* x) {
-  if (width > 1 || p.rows.stride[0] > 1) {
+  const std::int64_t row = p.rows.stride[0];
+  if (width > 1) {
+    for (std::int64_t c = 0; c < width; ++c) sum[c] = 0;
+    for_each_block(p, start,
+                   [&](const Offsets& o, std::int64_t) { add_rows(x + o.at[0], p.rows.extent, row, width, sum); });
+    return;
+  }
+  if (row > 1) {
     sum_group(p, start, width, sum, [x](std::int64_t, std::int64_t i) { return x[i]; });
     return;
   }
@@ -54,6 +81,9 @@ void sum_group(const ReducePlan& p, const Offsets& start, std::int64_t width, do
     first = false;
   });
 }
+
+/// Whether every output is reduced from contiguous runs.
+inline bool over_runs(const ReducePlan& p) { return p.columns.extent == 1 && p.rows.stride[0] == 1; }
 
 /// The divisor of a variance.
 inline double degrees_of_freedom(const ReducePlan& p, double correction) {
@@ -67,14 +97,34 @@ void mean_group(const ReducePlan& p, const Offsets& start, std::int64_t width, d
   for (std::int64_t c = 0; c < width; ++c) mean[c] /= static_cast<double>(p.count);
 }
 
+/// dx_i = slope(c, i) for every element i of output c of the group. A slope does not depend on what is stored before.
+template <class T, class Slope>
+void write_group(const ReducePlan& p, const Offsets& start, std::int64_t width, T* dx, bool add, const Slope& slope) {
+  const std::int64_t n = p.rows.extent, row = p.rows.stride[0];
+  // One output has a run, several have rows of columns.
+  const std::int64_t runs = width == 1 ? 1 : n, length = width == 1 ? n : width, step = width == 1 ? row : 1;
+  for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
+    for (std::int64_t r = 0; r < runs; ++r) {
+      const std::int64_t at = o.at[0] + r * row;
+      const auto column = [=](std::int64_t k) { return width == 1 ? 0 : k; };
+      if (add) {
+        TAPER_INDEPENDENT_TURNS
+        for (std::int64_t k = 0; k < length; ++k) dx[at + k * step] += slope(column(k), at + k * step);
+      } else if (step == 1) {
+        TAPER_INDEPENDENT_TURNS
+        for (std::int64_t k = 0; k < length; ++k) dx[at + k] = slope(column(k), at + k);
+      } else {
+        for (std::int64_t k = 0; k < length; ++k) dx[at + k * step] = slope(column(k), at + k * step);
+      }
+    }
+  });
+}
+
 /// dx_i = slope(output, element i) for every element.
 template <class T, class Slope>
 void spread(const ReducePlan& p, std::int64_t cost, T* dx, bool add, const Slope& slope) {
   for_each_group(p, cost, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    for_each_element(p, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
-      const T d = slope(out + c, i);
-      dx[i] = add ? dx[i] + d : d;
-    });
+    write_group(p, start, width, dx, add, [&, out](std::int64_t c, std::int64_t i) { return slope(out + c, i); });
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include "kernels/reduce.hpp"
 #include "kernels/reduce_driver.hpp"
+#include "kernels/vector_math.hpp"
 
 namespace taper::kernels {
 
@@ -19,9 +20,8 @@ void spread_over_equals(const ReducePlan& plan, const T* dy, const T* y, T* dx, 
     std::int64_t equals[kReduceColumns] = {};
     for_each_element(plan, start, width,
                      [&](std::int64_t c, std::int64_t i, std::int64_t) { equals[c] += chosen(out + c, i) ? 1 : 0; });
-    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
-      const T d = chosen(out + c, i) ? factor(i) * dy[out + c] / static_cast<T>(equals[c]) : T(0);
-      dx[i] = add ? dx[i] + d : d;
+    write_group(plan, start, width, dx, add, [&](std::int64_t c, std::int64_t i) {
+      return chosen(out + c, i) ? factor(i) * dy[out + c] / static_cast<T>(equals[c]) : T(0);
     });
   });
 }
@@ -46,11 +46,11 @@ void reduce_var_grad(const ReducePlan& plan, double correction, const T* dy, con
   const double divisor = degrees_of_freedom(plan, correction);
   // dx_i = 2 (x_i - mean) / divisor dy
   for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double mean[kReduceColumns];
+    double mean[kReduceColumns], slope[kReduceColumns];
     mean_group(plan, start, width, mean, x);
-    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
-      const T d = T(2 / divisor * static_cast<double>(dy[out + c]) * (static_cast<double>(x[i]) - mean[c]));
-      dx[i] = add ? dx[i] + d : d;
+    for (std::int64_t c = 0; c < width; ++c) slope[c] = 2 / divisor * static_cast<double>(dy[out + c]);
+    write_group(plan, start, width, dx, add, [x, &slope, &mean](std::int64_t c, std::int64_t i) {
+      return T(slope[c] * (static_cast<double>(x[i]) - mean[c]));
     });
   });
 }
@@ -60,12 +60,14 @@ void reduce_std_grad(const ReducePlan& plan, double correction, const T* dy, con
   const double divisor = degrees_of_freedom(plan, correction);
   // dx_i = (x_i - mean) / (divisor y) dy
   for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double mean[kReduceColumns];
+    double mean[kReduceColumns], slope[kReduceColumns];
     mean_group(plan, start, width, mean, x);
-    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
-      const double scale = y[out + c] == 0 ? 0 : static_cast<double>(dy[out + c]) / static_cast<double>(y[out + c]);
-      const T d = T(scale / divisor * (static_cast<double>(x[i]) - mean[c]));
-      dx[i] = add ? dx[i] + d : d;
+    for (std::int64_t c = 0; c < width; ++c) {
+      const double deviation = static_cast<double>(y[out + c]);
+      slope[c] = (deviation == 0 ? 0 : static_cast<double>(dy[out + c]) / deviation) / divisor;
+    }
+    write_group(plan, start, width, dx, add, [x, &slope, &mean](std::int64_t c, std::int64_t i) {
+      return T(slope[c] * (static_cast<double>(x[i]) - mean[c]));
     });
   });
 }
@@ -80,12 +82,11 @@ void reduce_prod_grad(const ReducePlan& plan, const T* dy, const T* x, T* dx, bo
     for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
       x[i] == 0 ? void(++zeros[c]) : void(others[c] *= static_cast<double>(x[i]));
     });
-    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
+    write_group(plan, start, width, dx, add, [&](std::int64_t c, std::int64_t i) {
       const double rest = zeros[c] - (x[i] == 0 ? 1 : 0) > 0 ? 0.0
                           : x[i] == 0                        ? others[c]
                                                              : others[c] / static_cast<double>(x[i]);
-      const T d = T(static_cast<double>(dy[out + c]) * rest);
-      dx[i] = add ? dx[i] + d : d;
+      return T(static_cast<double>(dy[out + c]) * rest);
     });
   });
 }
@@ -100,7 +101,7 @@ void reduce_extreme_grad(const ReducePlan& plan, const T* dy, const T* x, const 
 template <class T>
 void reduce_logsumexp_grad(const ReducePlan& plan, const T* dy, const T* x, const T* y, T* dx, bool add) {
   // dx_i = e^(x_i - y) dy
-  spread(plan, 18, dx, add, [=](std::int64_t o, std::int64_t i) { return dy[o] * std::exp(x[i] - y[o]); });
+  spread(plan, 18, dx, add, [=](std::int64_t o, std::int64_t i) { return dy[o] * vector_exp(x[i] - y[o]); });
 }
 
 template <class T>

@@ -4,7 +4,6 @@
 
 #include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/sum_row.hpp"
 
 namespace taper::kernels {
 
@@ -13,13 +12,21 @@ namespace {
 constexpr std::int64_t kColumns = 64;
 
 template <class T>
+double mean_of(const T* x, std::int64_t n) {
+  return sum_of(
+             n, [x](auto at) __attribute__((always_inline)) { return at(x); }) /
+         static_cast<double>(n);
+}
+
+template <class T>
 Moments row_moments(const RowNormParams& p, const T* x, std::int64_t n) {
   // mean = sum x / n; the sums of x - mean and of its square
-  const double mean = p.centered ? sum_row(x, n) / static_cast<double>(n) : 0;
-  const SumPair sums = sum_pairs(n, [=](std::int64_t i) {
-    const double d = static_cast<double>(x[i]) - mean;
-    return SumPair{d, d * d};
-  });
+  const double mean = p.centered ? mean_of(x, n) : 0;
+  const SumPair sums = sum_pairs(
+      n, [=](auto at) __attribute__((always_inline)) {
+        const auto d = at(x) - mean;
+        return TermPair{d, d * d};
+      });
   return moments_from(mean, p.centered ? sums.first : 0, sums.second, n, p.eps);
 }
 
@@ -62,11 +69,12 @@ void map_channels(const RowNormParams& p, const Moments& m, const T* x, const T*
 template <bool Weighted, class T>
 SumPair element_sums(const Moments& m, std::int64_t n, const T* dy, const T* x, const T* w) {
   const Affine normal(m, 1, 0);
-  return sum_pairs(n, [=](std::int64_t j) {
-    double g = static_cast<double>(dy[j]);
-    if constexpr (Weighted) g *= static_cast<double>(w[j]);
-    return SumPair{g, g * normal(static_cast<double>(x[j]))};
-  });
+  return sum_pairs(
+      n, [=](auto at) __attribute__((always_inline)) {
+        auto g = at(dy);
+        if constexpr (Weighted) g *= at(w);
+        return TermPair{g, g * normal(at(x))};
+      });
 }
 
 /// The sums of dy and of dy h over `n` elements.
@@ -80,12 +88,11 @@ template <bool Weighted, class T>
 void element_gradients(const Moments& m, std::int64_t n, SumPair means, const T* dy, const T* x, const T* w, T* dx,
                        bool add) {
   const Affine normal(m, 1, 0);
-  TAPER_INDEPENDENT_TURNS
-  for (std::int64_t j = 0; j < n; ++j) {
+  store_run(dx, n, add, [=](std::int64_t j) {
     double g = static_cast<double>(dy[j]);
     if constexpr (Weighted) g *= static_cast<double>(w[j]);
-    store(dx + j, m.rstd * ((g - means.first) - normal(static_cast<double>(x[j])) * means.second), add);
-  }
+    return m.rstd * ((g - means.first) - normal(static_cast<double>(x[j])) * means.second);
+  });
 }
 
 /// mean(g) and mean(g h); the first is 0 where the mean of x was not taken off.
@@ -114,12 +121,10 @@ void row_of_channels(const RowNormParams& p, const Moments& m, const T* dy, cons
     const double weight = affine_at(w, c, 1);
     const std::int64_t from = c * p.spatial;
     // dx_i = rstd (dy_i w_c - mean(g) - h_i mean(g h))
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = from; i < from + p.spatial; ++i)
-      store(dx + i,
-            m.rstd * ((static_cast<double>(dy[i]) * weight - means.first) -
-                      normal(static_cast<double>(x[i])) * means.second),
-            add);
+    store_run(dx + from, p.spatial, add, [=](std::int64_t i) {
+      return m.rstd * ((static_cast<double>(dy[from + i]) * weight - means.first) -
+                       normal(static_cast<double>(x[from + i])) * means.second);
+    });
   }
 }
 

@@ -4,9 +4,49 @@
 
 namespace taper::kernels {
 
+namespace {
+
+// One contiguous row each.
+
+template <class T>
+void softmax_row(const T* x, T* y, std::int64_t n) {
+  const double scale = 1 / sum_exp(x, n, extreme_of<true>(x, n), y);
+  // y_j = e^(x_j - max) / sum
+  for (std::int64_t j = 0; j < n; ++j) y[j] = T(static_cast<double>(y[j]) * scale);
+}
+
+template <class T>
+void softmax_grad_row(const T* dy, const T* y, T* dx, std::int64_t n, bool add) {
+  const double dot = sum_of(
+      n, [=](auto at) __attribute__((always_inline)) { return at(dy) * at(y); });
+  // dx_j = y_j (dy_j - dot)
+  store_run(dx, n, add, [=](std::int64_t j) { return static_cast<double>(y[j]) * (static_cast<double>(dy[j]) - dot); });
+}
+
+template <class T>
+void log_softmax_row(const T* x, T* y, std::int64_t n) {
+  const T top = extreme_of<true>(x, n);
+  const double below = static_cast<double>(top), log_sum = std::log(sum_exp<T>(x, n, top, nullptr));
+  // y_j = (x_j - max) - log(sum e^(x_j - max))
+  TAPER_INDEPENDENT_TURNS
+  for (std::int64_t j = 0; j < n; ++j) y[j] = T((static_cast<double>(x[j]) - below) - log_sum);
+}
+
+template <class T>
+void log_softmax_grad_row(const T* dy, const T* y, T* dx, std::int64_t n, bool add) {
+  const double sum = sum_of(
+      n, [=](auto at) __attribute__((always_inline)) { return at(dy); });
+  // dx_j = dy_j - e^(y_j) sum
+  store_run(dx, n, add,
+            [=](std::int64_t j) { return static_cast<double>(dy[j]) - static_cast<double>(vector_exp(y[j])) * sum; });
+}
+
+}  // namespace
+
 template <class T>
 void softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner) {
   for_each_softmax_group(outer, n, inner, [=](std::int64_t at, std::int64_t width, std::int64_t) {
+    if (inner == 1 && n >= kLongRow) return softmax_row(x + at, y + at, n);
     T top[kSoftmaxColumns];
     double sum[kSoftmaxColumns] = {};
     row_maximum(x + at, n, inner, width, top);
@@ -28,6 +68,7 @@ void softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t 
 template <class T>
 void softmax_grad(const T* dy, const T* y, T* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, bool add) {
   for_each_softmax_group(outer, n, inner, [=](std::int64_t at, std::int64_t width, std::int64_t) {
+    if (inner == 1 && n >= kLongRow) return softmax_grad_row(dy + at, y + at, dx + at, n, add);
     double dot[kSoftmaxColumns] = {};
     // dot = sum dy_j y_j
     for (std::int64_t j = 0; j < n; ++j)
@@ -60,6 +101,7 @@ void clear_masked_rows(const T* x, T* y, std::int64_t rows, std::int64_t n) {
 template <class T>
 void log_softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner) {
   for_each_softmax_group(outer, n, inner, [=](std::int64_t at, std::int64_t width, std::int64_t) {
+    if (inner == 1 && n >= kLongRow) return log_softmax_row(x + at, y + at, n);
     T top[kSoftmaxColumns];
     double log_sum[kSoftmaxColumns] = {};
     row_maximum(x + at, n, inner, width, top);
@@ -81,6 +123,7 @@ template <class T>
 void log_softmax_grad(const T* dy, const T* y, T* dx, std::int64_t outer, std::int64_t n, std::int64_t inner,
                       bool add) {
   for_each_softmax_group(outer, n, inner, [=](std::int64_t at, std::int64_t width, std::int64_t) {
+    if (inner == 1 && n >= kLongRow) return log_softmax_grad_row(dy + at, y + at, dx + at, n, add);
     double sum[kSoftmaxColumns] = {};
     // sum = dy_0 + dy_1 + ...
     for (std::int64_t j = 0; j < n; ++j)

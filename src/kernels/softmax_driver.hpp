@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "kernels/parallel.hpp"
+#include "kernels/store_run.hpp"
+#include "kernels/sum_exp.hpp"
 #include "kernels/vector_math.hpp"
 
 // What softmax and cross entropy share: rows along the middle of [outer, n, inner], taken a group of columns at a time.
@@ -31,22 +33,17 @@ void for_each_softmax_group(std::int64_t outer, std::int64_t n, std::int64_t inn
                });
 }
 
+/// Rows of so many elements and more, each contiguous, are worked on one at a time, in vectors.
+inline constexpr std::int64_t kLongRow = 16;
+
 /// top[c] = the largest element of row c of a group at x; NaN if the row holds one.
 template <class T>
 void row_maximum(const T* x, std::int64_t n, std::int64_t inner, std::int64_t width, T* top) {
-  const auto larger = [](T v, T best) { return v > best || std::isnan(v) ? v : best; };
-  constexpr int kLanes = 8;
-  if (inner == 1 && n >= 2 * kLanes) {
-    T lane[kLanes];
-    std::copy(x, x + kLanes, lane);
-    std::int64_t j = kLanes;
-    for (; j + kLanes <= n; j += kLanes)
-      for (int l = 0; l < kLanes; ++l) lane[l] = larger(x[j + l], lane[l]);
-    for (; j < n; ++j) lane[0] = larger(x[j], lane[0]);
-    top[0] = lane[0];
-    for (int l = 1; l < kLanes; ++l) top[0] = larger(lane[l], top[0]);
+  if (inner == 1 && n >= kLongRow) {
+    top[0] = extreme_of<true>(x, n);
     return;
   }
+  const auto larger = [](T v, T best) { return v > best || v != v ? v : best; };
   for (std::int64_t c = 0; c < width; ++c) top[c] = -std::numeric_limits<T>::infinity();
   for (std::int64_t j = 0; j < n; ++j)
     for (std::int64_t c = 0; c < width; ++c) top[c] = larger(x[j * inner + c], top[c]);
@@ -57,12 +54,12 @@ void row_maximum(const T* x, std::int64_t n, std::int64_t inner, std::int64_t wi
 template <class T, class Argument, class Use>
 void for_each_exp(std::int64_t first, std::int64_t n, std::int64_t inner, std::int64_t width, const Argument& argument,
                   const Use& use) {
-  // A block of exponentials is vector code; float64 and one very short row gain nothing from that.
-  if (sizeof(T) == sizeof(double) || (inner == 1 && n < 8)) {
+  // A block of exponentials is vector code; one very short row gains nothing from that.
+  if (inner == 1 && n < 8) {
     for (std::int64_t j = 0; j < n; ++j)
       for (std::int64_t c = 0; c < width; ++c) {
         const std::int64_t i = first + j * inner + c;
-        use(j, c, i, std::exp(argument(i, c)));
+        use(j, c, i, vector_exp(argument(i, c)));
       }
     return;
   }

@@ -75,10 +75,6 @@ inline T vector_exp(T x) {
   return (1 + rest) * power_of_two(half) * power_of_two(n - (half - Ieee<T>::whole) + Ieee<T>::whole);
 }
 
-/// e^x for loops that hold more than exponentials: in float64 the standard library's is faster there.
-inline float loop_exp(float x) { return vector_exp(x); }
-inline double loop_exp(double x) { return std::exp(x); }
-
 /// e^x - 1 for x <= 0; elsewhere unspecified, NaN for NaN: 1 ulp.
 template <class T>
 inline T vector_expm1_negative(T x) {
@@ -88,22 +84,10 @@ inline T vector_expm1_negative(T x) {
   return x == 0 ? x : scale * rest + (scale - 1);
 }
 
-/// The natural logarithm: 0.8 ulp in float; of double, the standard library's.
-inline double vector_log(double x) { return std::log(x); }
-inline float vector_log(float x) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  constexpr std::uint32_t kMantissa = 0x7fffff, kSign = 0x100;
-  // x = m 2^n with m in [sqrt(1/2), sqrt(2)); a denormal x is scaled by 2^25 first
-  const bool denormal = x < std::numeric_limits<float>::min();
-  const float scaled = denormal ? x * 0x1p25f : x;
-  const std::uint32_t root = std::bit_cast<std::uint32_t>(0.707106781f);
-  const std::uint32_t from_root = std::bit_cast<std::uint32_t>(scaled) - root;
-  const float m = std::bit_cast<float>((from_root & kMantissa) + root);
-  const std::uint32_t exponent = ((from_root >> 23) ^ kSign) - kSign;
-  const float n = std::bit_cast<float>(std::bit_cast<std::uint32_t>(Ieee<float>::whole) + exponent) -
-                  Ieee<float>::whole - (denormal ? 25.0f : 0.0f);
+/// log m for m = 1 + r in [sqrt(1/2), sqrt(2)), with n ln 2 added.
+inline float log_of_parts(float r, float n) {
   // log m = r - r^2 / 2 + r^3 p,  ln 2 = 0.693359375 - 2.12e-4
-  const float r = m - 1, s = r * r;
+  const float s = r * r;
   const float p = (((((((7.0376836292e-2f * r - 1.1514610310e-1f) * r + 1.1676998740e-1f) * r - 1.2420140846e-1f) * r +
                       1.4249322787e-1f) *
                          r -
@@ -114,18 +98,49 @@ inline float vector_log(float x) {
                    2.4999993993e-1f) *
                       r +
                   3.3333331174e-1f;
-  const float y = r + (r * s * p - 2.12194440e-4f * n - 0.5f * s) + 0.693359375f * n;
-  const float positive = x < kInfinity ? y : x;
-  const float some = x == 0 ? -kInfinity : positive;
-  return x < 0 ? std::numeric_limits<float>::quiet_NaN() : some;
+  return r + (r * s * p - 2.12194440e-4f * n - 0.5f * s) + 0.693359375f * n;
+}
+inline double log_of_parts(double r, double n) {
+  // log m = r - r^2 / 2 + t (r^2 / 2 + q(t^2)) with t = r / (2 + r)
+  const double t = r / (2 + r), z = t * t, half = 0.5 * r * r;
+  const double q = z * (6.666666666666735130e-01 +
+                        z * (3.999999999940941908e-01 +
+                             z * (2.857142874366239149e-01 +
+                                  z * (2.222219843214978396e-01 +
+                                       z * (1.818357216161805012e-01 +
+                                            z * (1.531383769920937332e-01 + z * 1.479819860511658591e-01))))));
+  return n * 6.93147180369123816490e-01 - ((half - (t * (half + q) + n * 1.90821492927058770002e-10)) - r);
 }
 
-/// log(1 + x): 1.5 ulp in float; of double, the standard library's.
-inline double vector_log1p(double x) { return std::log1p(x); }
-inline float vector_log1p(float x) {
+/// The natural logarithm: 0.9 ulp.
+template <class T>
+inline T vector_log(T x) {
+  using Bits = typename Ieee<T>::Bits;
+  constexpr bool single = sizeof(T) == sizeof(float);
+  constexpr T kInfinity = std::numeric_limits<T>::infinity(), kLift = single ? T(0x1p25) : T(0x1p54);
+  constexpr int kMantissa = Ieee<T>::mantissa;
+  constexpr Bits kSign = single ? 0x100 : 0x800;
+  // x = m 2^n with m in [sqrt(1/2), sqrt(2)); a denormal x is scaled up first
+  const bool denormal = x < std::numeric_limits<T>::min();
+  const T scaled = denormal ? x * kLift : x;
+  const Bits root = std::bit_cast<Bits>(T(0.70710678118654752));
+  const Bits from_root = std::bit_cast<Bits>(scaled) - root;
+  const T m = std::bit_cast<T>((from_root & ((Bits(1) << kMantissa) - 1)) + root);
+  const Bits exponent = ((from_root >> kMantissa) ^ kSign) - kSign;
+  const T n = std::bit_cast<T>(std::bit_cast<Bits>(Ieee<T>::whole) + exponent) - Ieee<T>::whole -
+              (denormal ? (single ? T(25) : T(54)) : T(0));
+  const T y = log_of_parts(m - 1, n);
+  const T positive = x < kInfinity ? y : x;
+  const T some = x == 0 ? -kInfinity : positive;
+  return x < 0 ? std::numeric_limits<T>::quiet_NaN() : some;
+}
+
+/// log(1 + x): 1.5 ulp.
+template <class T>
+inline T vector_log1p(T x) {
   // u = 1 + x rounded,  log(1 + x) = log u + (1 + x - u) / u;  the second term is NaN for u = 0 and infinity
-  const float u = 1 + x, first = vector_log(u), second = (x - (u - 1)) / u;
-  const float y = std::isnan(second) ? first : first + second;
+  const T u = 1 + x, first = vector_log(u), second = (x - (u - 1)) / u;
+  const T y = second != second ? first : first + second;
   return u == 1 ? x : y;
 }
 
@@ -146,12 +161,12 @@ inline T vector_tanh(T x) {
   return std::copysign(a < T(0.625) ? near : far, x);
 }
 
-/// 1 / (1 + e^-x): 1.8 ulp in float; of double by the standard library's exp.
-inline double vector_sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-inline float vector_sigmoid(float x) {
+/// 1 / (1 + e^-x): 1.8 ulp.
+template <class T>
+inline T vector_sigmoid(T x) {
   // e^-|x| cannot overflow; where it is small, e / (1 + e) = e - e e / (1 + e) loses less.
-  const float e = vector_exp(-std::abs(x)), y = (x < 0 ? e : 1) / (1 + e);
-  return x < 0 && e < 0.5f ? e - e * y : y;
+  const T e = vector_exp(-std::abs(x)), y = (x < 0 ? e : 1) / (1 + e);
+  return x < 0 && e < T(0.5) ? e - e * y : y;
 }
 
 /// The error function: 1.2 ulp in float; of double, the standard library's.

@@ -1,0 +1,162 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+// Sums of terms in double, in a fixed number of lanes that fill the processor's vectors: the order of the additions
+// depends on the number of terms alone.
+
+namespace taper::kernels {
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorWidth = 64;
+#elif defined(__AVX2__)
+inline constexpr int kVectorWidth = 32;
+#else
+inline constexpr int kVectorWidth = 16;
+#endif
+
+/// Some doubles side by side, and as many floats.
+inline constexpr int kDoubles = kVectorWidth / 8;
+typedef double Doubles __attribute__((vector_size(kVectorWidth)));
+typedef float AsManyFloats __attribute__((vector_size(kVectorWidth / 2)));
+
+/// The elements from `i` on: what a term reads by `at(x)` where it means x[i].
+struct ElementsAt {
+  std::int64_t i;
+  [[gnu::always_inline]] Doubles operator()(const double* x) const {
+    Doubles v;
+    std::memcpy(&v, x + i, sizeof v);
+    return v;
+  }
+  [[gnu::always_inline]] Doubles operator()(const float* x) const {
+    AsManyFloats v;
+    std::memcpy(&v, x + i, sizeof v);
+    return __builtin_convertvector(v, Doubles);
+  }
+};
+
+/// Element `i` alone.
+struct ElementAt {
+  std::int64_t i;
+  template <class T>
+  [[gnu::always_inline]] double operator()(const T* x) const {
+    return static_cast<double>(x[i]);
+  }
+};
+
+/// Two sums of one pass.
+struct SumPair {
+  double first = 0, second = 0;
+
+  SumPair& operator+=(const SumPair& other) {
+    first += other.first;
+    second += other.second;
+    return *this;
+  }
+};
+
+/// Two terms, of one element or of several.
+template <class V>
+struct TermPair {
+  V first, second;
+};
+template <class V>
+TermPair(V, V) -> TermPair<V>;
+
+/// Sums in 16 lanes, which are folded to 8, 4, 2 and 1 at the end.
+class LaneSum {
+ public:
+  static constexpr int kLanes = 16, kVectors = kLanes / kDoubles;
+
+  [[gnu::always_inline]] Doubles& operator[](int v) { return sum_[v]; }
+  [[gnu::always_inline]] double total() const {
+    double lane[kLanes];
+    std::memcpy(lane, sum_, sizeof lane);
+    for (int half = kLanes / 2; half > 0; half /= 2)
+      for (int k = 0; k < half; ++k) lane[k] += lane[k + half];
+    return lane[0];
+  }
+
+ private:
+  Doubles sum_[kVectors] = {};
+};
+
+/// The sum of the terms 0 .. n - 1 of which `term(at)` gives one or several.
+template <class Term>
+inline double sum_of(std::int64_t n, const Term& term) {
+  LaneSum sum;
+  std::int64_t i = 0;
+  for (; i + LaneSum::kLanes <= n; i += LaneSum::kLanes)
+#pragma GCC unroll 8
+    for (int v = 0; v < LaneSum::kVectors; ++v) sum[v] += term(ElementsAt{i + v * kDoubles});
+  double rest = 0;
+  for (; i < n; ++i) rest += term(ElementAt{i});
+  return sum.total() + rest;
+}
+
+/// The same for pairs.
+template <class Terms>
+inline SumPair sum_pairs(std::int64_t n, const Terms& terms) {
+  LaneSum first, second;
+  std::int64_t i = 0;
+  for (; i + LaneSum::kLanes <= n; i += LaneSum::kLanes)
+#pragma GCC unroll 8
+    for (int v = 0; v < LaneSum::kVectors; ++v) {
+      const auto term = terms(ElementsAt{i + v * kDoubles});
+      first[v] += term.first;
+      second[v] += term.second;
+    }
+  SumPair rest;
+  for (; i < n; ++i) {
+    const auto term = terms(ElementAt{i});
+    rest += {term.first, term.second};
+  }
+  return {first.total() + rest.first, second.total() + rest.second};
+}
+
+/// As many T as fill a vector.
+template <class T>
+struct Full;
+template <>
+struct Full<float> {
+  typedef float type __attribute__((vector_size(kVectorWidth)));
+};
+template <>
+struct Full<double> {
+  typedef double type __attribute__((vector_size(kVectorWidth)));
+};
+template <>
+struct Full<std::int64_t> {
+  typedef std::int64_t type __attribute__((vector_size(kVectorWidth)));
+};
+
+/// The largest of `n` >= 1 elements, or the smallest; NaN if there is one.
+template <bool largest, class T>
+inline T extreme_of(const T* x, std::int64_t n) {
+  using Vector = typename Full<T>::type;
+  constexpr std::int64_t kLanes = kVectorWidth / static_cast<int>(sizeof(T));
+  const auto better = [](T v, T best) { return (largest ? v > best : v < best) || v != v ? v : best; };
+  T best = x[0];
+  std::int64_t i = 1;
+  if (n >= 2 * kLanes) {
+    Vector a, b, v;
+    std::memcpy(&a, x, sizeof a);
+    std::memcpy(&b, x + kLanes, sizeof b);
+    for (i = 2 * kLanes; i + 2 * kLanes <= n; i += 2 * kLanes) {
+      std::memcpy(&v, x + i, sizeof v);
+      a = ((largest ? v > a : v < a) | (v != v)) ? v : a;
+      std::memcpy(&v, x + i + kLanes, sizeof v);
+      b = ((largest ? v > b : v < b) | (v != v)) ? v : b;
+    }
+    a = ((largest ? b > a : b < a) | (b != b)) ? b : a;
+    T lane[kLanes];
+    std::memcpy(lane, &a, sizeof a);
+    best = lane[0];
+    for (int k = 1; k < kLanes; ++k) best = better(lane[k], best);
+  }
+  for (; i < n; ++i) best = better(x[i], best);
+  return best;
+}
+
+}  // namespace taper::kernels
