@@ -183,15 +183,15 @@ def optimisers():
 
 def autograd():
     yield Mutant("version not bumped in place", "src/core/apply.cpp", "++target.buffer->version;", "", "every change in place*")
-    yield Mutant("gradients overwritten where they meet", "src/core/engine.cpp", "slot.add = producer.gradient != nullptr;",
-                 "slot.add = false;", "gradients that arrive twice*")
-    yield Mutant("one gradient handed to two inputs", "src/core/engine.cpp",
-                 "const bool seen = producer.gradient && producer.last_consumer == consumer;", "const bool seen = false;")
-    yield Mutant("a shared gradient changed in place", "src/core/engine.cpp", "  unshare(node.gradient);\n  add_into(node.gradient, term",
-                 "  add_into(node.gradient, term")
-    yield Mutant("a gradient of another shape accepted by hooks", "src/core/engine.cpp",
+    yield Mutant("gradients overwritten where they meet", "src/core/propagate.cpp",
+                 "const bool add = producer.gradient != nullptr;", "const bool add = false;", "gradients that arrive twice*")
+    yield Mutant("one gradient handed to two inputs", "src/core/propagate.cpp",
+                 "const bool is_twin = producer.gradient && producer.last_consumer == consumer;",
+                 "const bool is_twin = false;")
+    yield Mutant("a shared gradient changed in place", "src/core/gradient.cpp", "  node.gradient = unshared(node.gradient);", "")
+    yield Mutant("a gradient of another shape accepted by hooks", "src/core/gradient.cpp",
                  "if (!(replaced.shape() == node.shape()) || replaced.dtype() != node.dtype)", "if (false)")
-    yield Mutant("freed values used again", "src/core/engine.cpp", "if (node.released && node.saved_any) [[unlikely]]",
+    yield Mutant("freed values used again", "src/core/propagate.cpp", "if (node.released) [[unlikely]]",
                  "if (false)", "a second backward*")
     yield Mutant("changed views not noticed", "src/core/apply.cpp", "if (impl.history != impl.buffer->history) [[unlikely]]",
                  "if (false)")
@@ -242,12 +242,12 @@ def norms():
                  ".training = this->is_training() || !this->running_mean.defined()", ".training = true", "*running statistics*")
     yield Mutant("batches not counted", "modules/batch_norm.cpp", "this->num_batches_tracked.add_(1);", "",
                  "*BatchNorm*")
-    yield Mutant("cumulative average off by one", "modules/batch_norm.cpp", "1 / (this->num_batches_tracked.item() + 1)",
-                 "1 / (this->num_batches_tracked.item() + 2)", "*BatchNorm*")
+    yield Mutant("cumulative average off by one", "modules/norm.cpp", "1 / (double(*args.inputs[3].as<std::int64_t>()) + 1)",
+                 "1 / (double(*args.inputs[3].as<std::int64_t>()) + 2)", "*BatchNorm*")
     yield Mutant("one value for each channel accepted in training", "modules/batch_norm.cpp",
                  "if (input.numel() == input[1])", "if (false)", "*batch norm*")
-    yield Mutant("running statistics change without a new version", "modules/norm.cpp",
-                 "for (const Tensor* changed : {&mean, &variance}) ++changed->impl()->buffer->version;", "",
+    yield Mutant("running statistics change without a new version", "src/core/effect.cpp",
+                 "for (const autograd::Input& input : written) ++input.tensor->impl()->buffer->version;", "",
                  "*batch norm changes*")
     yield Mutant("only the first sample's statistics tracked", "modules/instance_norm.cpp",
                  "spatial.numel(), samples, moments);", "spatial.numel(), 1, moments);", "InstanceNorm*")
