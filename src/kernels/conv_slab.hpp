@@ -196,9 +196,9 @@ void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* 
                 continue;
               }
               const T* row = from + d * height->length * width->length + h * s.signal_line;
-              zero_run(skip, line);
+              if (skip > 0) zero_run(skip, line);
               copy_strided(row + (base[2] + skip) * width->stride + rw, end - skip, width->stride, line + skip);
-              zero_run(slab.extent[2] - end, line + end);
+              if (end < slab.extent[2]) zero_run(slab.extent[2] - end, line + end);
             }
         }
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <utility>
+
 #include "kernels/product.hpp"
 
 // The sum behind the forward and the input gradient of a convolution:
@@ -156,12 +158,30 @@ struct Sweep {
   }
 };
 
+/// y[i] = x[2 i] for one vector of y; nothing beyond the last of them is read.
+template <class T, std::size_t... I>
+inline void copy_even(const T* x, T* y, std::index_sequence<I...>) {
+  constexpr std::size_t n = sizeof...(I);
+  typedef T Part __attribute__((vector_size(n * sizeof(T))));
+  Part low, high;
+  std::memcpy(&low, x, sizeof low);
+  std::memcpy(&high, x + n - 1, sizeof high);
+  // The second half has an odd place in `high`, which counts from n.
+  const Part even = __builtin_shufflevector(low, high, (2 * I < n ? 2 * I : 2 * I + 1)...);
+  std::memcpy(y, &even, sizeof even);
+}
+
 /// y[i] = x[i * stride] for i < n.
 template <class T>
 inline void copy_strided(const T* x, std::int64_t n, std::int64_t stride, T* y) {
   if (stride == 1) return copy_run(x, n, y);
   if (stride == 2)
-    for (std::int64_t i = 0; i < n; ++i) y[i] = x[2 * i];
+    for_parts<T, kVectorBytes>(
+        n,
+        [&](std::int64_t i, auto bytes) {
+          copy_even(x + 2 * i, y + i, std::make_index_sequence<decltype(bytes)::value / sizeof(T)>());
+        },
+        [&](std::int64_t i) { y[i] = x[2 * i]; });
   else
     for (std::int64_t i = 0; i < n; ++i) y[i] = x[i * stride];
 }

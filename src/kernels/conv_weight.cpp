@@ -252,6 +252,27 @@ void packed_gradient(const ConvParams& p, const Sweep& sweep, const T* dy, const
   });
 }
 
+/// The gradient of the bias for few positions: those of neighbouring channels are summed side by side.
+template <class T>
+void sum_short_channels(const ConvParams& p, std::int64_t out, const T* dy, T* db, bool add) {
+  constexpr std::int64_t most = 256;
+  const std::int64_t each = most / out, blocks = ceil_div(p.out_channels, each), sample = p.out_channels * out;
+  parallel_for(blocks, parallel_work(p.batch, each * out), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t block = first; block < last; ++block) {
+      const std::int64_t o = block * each, channels = std::min(each, p.out_channels - o);
+      double sum[most] = {};
+      // sum[c, i] = sum over n of dy[n, o + c, i]
+      for (std::int64_t n = 0; n < p.batch; ++n)
+        for (std::int64_t i = 0; i < channels * out; ++i) sum[i] += static_cast<double>(dy[n * sample + o * out + i]);
+      for (std::int64_t c = 0; c < channels; ++c) {
+        double total = 0;
+        for (std::int64_t i = 0; i < out; ++i) total += sum[c * out + i];
+        db[o + c] = static_cast<T>(add ? static_cast<double>(db[o + c]) + total : total);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 template <class T>
@@ -271,6 +292,7 @@ void conv_backward_weight(const ConvParams& params, const T* dy, const T* x, T* 
 template <class T>
 void conv_backward_bias(const ConvParams& p, const T* dy, T* db, bool add) {
   const std::int64_t out = outputs(p);
+  if (out > 0 && out <= 32) return sum_short_channels(p, out, dy, db, add);
   parallel_for(p.out_channels, parallel_work(p.batch, out), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t o = first; o < last; ++o) {
       double sum[8] = {};
