@@ -167,10 +167,13 @@ def losses():
 
 def optimisers():
     file = "src/kernels/optimizers.cpp"
-    yield Mutant("Adam without the first bias correction", file, "rate = T(-(s.lr / bias1));", "rate = T(-(s.lr + 0 * bias1));", "*step*PyTorch*")
-    yield Mutant("Adam without the second bias correction", file, "root2 = T(std::sqrt(bias2))", "root2 = T(1 + 0 * bias2)", "*step*PyTorch*")
-    yield Mutant("AdamW's decay coupled", file, "const T decay = T(s.decoupled ? 0 : s.weight_decay), keep = T(s.decoupled ? 1 - s.lr * s.weight_decay : 1);",
-                 "const T decay = T(s.weight_decay), keep = T(1);", "*step*PyTorch*")
+    yield Mutant("Adam without the first bias correction", file, "rate(T(-(s.lr / (1 - std::pow(s.beta1, static_cast<double>(s.step))))))",
+                 "rate(T(-s.lr))", "*step*PyTorch*")
+    yield Mutant("Adam without the second bias correction", file, "root2(T(std::sqrt(1 - std::pow(s.beta2, static_cast<double>(s.step)))))",
+                 "root2(T(1))", "*step*PyTorch*")
+    yield Mutant("AdamW's decay coupled", file, "decay(T(s.decoupled ? 0 : s.weight_decay)),\n        keep(T(s.decoupled ? 1 - s.lr * s.weight_decay : 1))",
+                 "decay(T(s.weight_decay)),\n        keep(T(1))", "*step*PyTorch*")
+    yield Mutant("state of the first parameter for all", file, "body(a, begin, end)", "body(arrays[0], begin, end)", "*step*PyTorch*")
     yield Mutant("amsgrad's largest not kept", file, "max_square[i] = largest;", "", "*step*PyTorch*")
     yield Mutant("Nesterov as plain momentum", file, "d = nesterov ? d + mu * m : m;", "d = nesterov ? m : m;", "*step*PyTorch*")
     yield Mutant("dampening in the first step too", file, "const T m = first ? d : momentum[i] * mu + fresh * d;",
@@ -197,6 +200,30 @@ def autograd():
                  "if (false)")
     yield Mutant("a leaf changed in place while recording", "src/core/apply.cpp",
                  "if (grad_enabled && target.node && target.node->is_leaf()) [[unlikely]]", "if (false)")
+
+
+def captured():
+    plan, arrays = "src/core/frozen_plan.cpp", "src/core/recorder_arrays.cpp"
+    yield Mutant("random numbers drawn once for all replays", "src/core/recorder.cpp", "draw_into(attributes, attribute_bytes);",
+                 "has_draw_ = false;", "Random numbers are drawn anew*")
+    yield Mutant("inputs of the recorded call in all others", plan, "if (inputs[i].twin == i) point(arrays[input_arrays[i]], data);", "",
+                 "A step runs once*")
+    yield Mutant("arrays of one time in one place", "src/core/plan_memory.cpp", "if (!meet(*other, *array)) continue;", "continue;",
+                 "No placement overlaps*")
+    yield Mutant("a result that is held is overwritten", plan,
+                 "if (output.array == PlanOutput::kNone || is_free(results[i], 0)) continue;", "continue;", "What is still held*")
+    yield Mutant("a replay hides changes from the version counter", plan, "  count_changes();\n", "", "Changes in place reach*")
+    yield Mutant("a hook that a plan does not know", plan, "if (extra && !extra->hooks.empty()) return false;", "", "A hook that is added*")
+    yield Mutant("elements read while recording", arrays, "if (array.home == Home::external && !facts.is_written) return;", "return;",
+                 "Reading elements*")
+    yield Mutant("a constant changed in place by each replay", arrays, "if (plan_->arrays[id].home == Home::constant) keep_apart(id);", "",
+                 "Arrays made without operations*")
+    yield Mutant("an outside tensor taken for an input", "src/core/captured_step.cpp", "const std::vector<Tensor> copies = copies_of(inputs);",
+                 "std::vector<Tensor> copies;\n    for (const Input& input : inputs) copies.push_back(input.tensor->detach());",
+                 "An outside tensor*")
+    yield Mutant("a plan of another mode", "modules/module.cpp", "if (training_ != on) detail::mode_changed(this);", "", "Another mode*")
+    yield Mutant("checks of values left out of replays", "src/core/effect.cpp", "  if (recorder) [[unlikely]]\n", "  if (false)\n",
+                 "Checks of values*")
 
 
 def recurrent():
@@ -368,7 +395,7 @@ def wired():
 
 MUTANTS = [
     mutant
-    for family in (geometry, average_pools, convolutions, dense, losses, optimisers, autograd, recurrent, norms,
+    for family in (geometry, average_pools, convolutions, dense, losses, optimisers, autograd, captured, recurrent, norms,
                    transposed_and_resized, gates, attention, max_pools,
                    wired)
     for mutant in family()
