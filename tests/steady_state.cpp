@@ -75,6 +75,20 @@ long training_step(std::int64_t batch) {
   });
 }
 
+long replayed_step(std::int64_t batch) {
+  PooledModel model;
+  optim::Adam adam(model.parameters(), {.lr = 1e-3});
+  const Tensor x = randn({batch, 3, 10}), y = randint(0, 5, {batch});
+  CapturedStep captured([&](const Tensor& inputs, const Tensor& targets) {
+    adam.zero_grad();
+    const Tensor loss = nn::functional::cross_entropy(model(nn::functional::dropout(inputs, 0.25)), targets);
+    loss.backward();
+    adam.step();
+    return loss;
+  });
+  return allocations_of([&] { captured(x, y); });
+}
+
 /// Results of several shapes, gradients that meet, values changed in place.
 long operations() {
   const Tensor w = randn({7, 5}).requires_grad_(), v = randn({5}).requires_grad_();
@@ -103,6 +117,7 @@ int main() {
   }
   bool ok = true;
   for (const std::int64_t batch : {2, 32, 257}) ok &= check("training step", training_step(batch));
+  for (const std::int64_t batch : {2, 32, 257}) ok &= check("replayed step", replayed_step(batch));
   ok &= check("operations", operations());
   return ok ? 0 : 1;
 }

@@ -1,5 +1,5 @@
-#include "base/fail.hpp"
 #include "kernels/optimizers.hpp"
+#include "base/fail.hpp"
 #include "taper/optim.hpp"
 
 namespace taper::optim {
