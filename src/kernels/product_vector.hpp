@@ -59,9 +59,9 @@ inline Vector<double> multiply_add(Vector<double> a, Vector<double> b, Vector<do
 #endif
 
 /// y[i] = v[i] for i < n, or += with `add`; y is not touched beyond.
+#if defined(__AVX512F__)
 template <class T>
 inline void store_part(const Vector<T>& v, int n, T* y, bool add) {
-#if defined(__AVX512F__)
   if constexpr (sizeof(T) == sizeof(float)) {
     const __mmask16 mask = static_cast<__mmask16>((1u << n) - 1);
     _mm512_mask_storeu_ps(y, mask, add ? _mm512_maskz_loadu_ps(mask, y) + v : v);
@@ -69,12 +69,16 @@ inline void store_part(const Vector<T>& v, int n, T* y, bool add) {
     const __mmask8 mask = static_cast<__mmask8>((1u << n) - 1);
     _mm512_mask_storeu_pd(y, mask, add ? _mm512_maskz_loadu_pd(mask, y) + v : v);
   }
+}
 #else
+// Not inlined: where it is, the compiler keeps all sums of a tile in memory.
+template <class T>
+[[gnu::noinline]] void store_part(Vector<T> v, int n, T* y, bool add) {
   T part[kLanes<T>];
   store(v, part);
   for (int i = 0; i < n; ++i) y[i] = add ? y[i] + part[i] : part[i];
-#endif
 }
+#endif
 
 /// The first n elements of a vector, then zeros; nothing beyond is read.
 template <class T>
