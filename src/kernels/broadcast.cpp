@@ -307,7 +307,11 @@ void grad_reduced(const ReducePlan& p, const T* dy, const T* a, const B* b, T* d
 
 template <class T, class B>
 void grad_of(const GradPlan& p, const T* dy, const T* a, const B* b, T* dx, bool add, GradRow<T, B> f) {
-  if (p.repeated)
+  const BroadcastPlan& e = p.elementwise;
+  const bool contiguous = !p.repeated && e.outer_rank == 0 && e.inner_stride[1] == 1 && e.inner_stride[2] == 1;
+  if (contiguous && !add && e.numel <= kPiece)
+    f(dy, a, b, dx, e.numel);
+  else if (p.repeated)
     grad_reduced(p.reduce, dy, a, b, dx, add, f);
   else
     grad_elementwise(p.elementwise, dy, a, b, dx, add, f);
