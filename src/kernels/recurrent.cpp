@@ -58,11 +58,12 @@ struct Step {
 };
 
 /// One pass over the sequence.
-template <class Cell, class T>
+template <class T>
 struct Pass {
+  const CellLoops<T> cell;
   const RecurrentParams& p;
   const RecurrentInputs<T>& in;
-  const std::int64_t hidden = p.hidden_size, width = Cell::gates * hidden, state = p.state_size();
+  const std::int64_t hidden = p.hidden_size, width = cell.gates * hidden, state = p.state_size();
   T *gates, *extra;
 
   /// Step t of an array whose samples have `size` elements a step.
@@ -123,12 +124,12 @@ void for_each_block(const RecurrentParams& p, const Body& body) {
 }
 
 /// a = W_ih x + b for all steps in one product. The biases of both sides are added here, but for the new gate of GRU.
-template <class Cell, class T>
-void input_product(const Pass<Cell, T>& s, T* bias) {
+template <class T>
+void input_product(const Pass<T>& s, T* bias) {
   const RecurrentParams& p = s.p;
   const std::int64_t rows = p.steps * p.batch;
   if (s.in.b_ih != nullptr) {
-    const std::int64_t both = Cell::hidden_differs ? s.width - s.hidden : s.width;
+    const std::int64_t both = s.cell.hidden_differs ? s.width - s.hidden : s.width;
     // bias = b_ih + b_hh
     for (std::int64_t j = 0; j < both; ++j) bias[j] = s.in.b_ih[j] + s.in.b_hh[j];
     for (std::int64_t j = both; j < s.width; ++j) bias[j] = s.in.b_ih[j];
@@ -137,29 +138,31 @@ void input_product(const Pass<Cell, T>& s, T* bias) {
 }
 
 /// The hidden side of the k-th step for some samples.
-template <class Cell, class T>
-void hidden_product(const Pass<Cell, T>& s, const StepWeights<T>& weights, std::int64_t rows, Step<const T> h,
-                    Step<T> gates, Step<T> extra) {
-  if constexpr (Cell::hidden_differs) {
+template <class T>
+void hidden_product(const Pass<T>& s, const StepWeights<T>& weights, std::int64_t rows, Step<const T> h, Step<T> gates,
+                    Step<T> extra) {
+  if (s.cell.hidden_differs) {
     const bool bias = s.in.b_hh != nullptr;
-    const std::int64_t shared = Cell::gates - 1;
+    const std::int64_t shared = s.cell.gates - 1;
     weights.multiply(rows, h, 0, shared, gates, true);
     if (bias)
       for (std::int64_t n = 0; n < rows; ++n) copy_run(s.in.b_hh + shared * s.hidden, s.hidden, extra.sample(n));
     weights.multiply(rows, h, shared, 1, extra, bias);
   } else {
-    weights.multiply(rows, h, 0, Cell::gates, gates, true);
+    weights.multiply(rows, h, 0, s.cell.gates, gates, true);
   }
 }
 
-template <class Cell, class T>
-void forward(const RecurrentParams& p, const RecurrentInputs<T>& in, T* y, T* c_n, T* memory) {
+template <class T>
+void forward(const CellLoops<T>& cell, const RecurrentParams& p, const RecurrentInputs<T>& in, T* y, T* c_n,
+             T* memory) {
   const Layout l = layout_of(p);
   // The plain cells have nothing but y.
-  const Pass<Cell, T> s{.p = p,
-                        .in = in,
-                        .gates = Cell::has_extra ? memory + l.gates : y,
-                        .extra = Cell::has_extra ? memory + l.extra : y};
+  const Pass<T> s{.cell = cell,
+                  .p = p,
+                  .in = in,
+                  .gates = cell.has_extra ? memory + l.gates : y,
+                  .extra = cell.has_extra ? memory + l.extra : y};
   input_product(s, memory + l.bias);
   const StepWeights<T> weights(in.w_hh, s.width, s.state, s.hidden, p.steps, memory + l.weights);
   const bool projects = p.proj_size > 0;
@@ -176,8 +179,8 @@ void forward(const RecurrentParams& p, const RecurrentInputs<T>& in, T* y, T* c_
       const Step<T> h = from_first(s.at(unprojected, s.place(k), s.hidden));
       hidden_product(s, weights, rows, h_before, gates, extra);
       for (std::int64_t n = 0; n < rows; ++n)
-        Cell::template forward<T>(
-            s.hidden, {gates.sample(n), extra.sample(n), h_before.sample(n), c_before.sample(n), h.sample(n)});
+        s.cell.forward(s.hidden,
+                       {gates.sample(n), extra.sample(n), h_before.sample(n), c_before.sample(n), h.sample(n)});
       if (projects) projection.multiply(rows, {h.data, h.row}, 0, 1, from_first(s.at(y, s.place(k), s.state)), false);
       if (k + 1 == p.steps && c_n != nullptr)
         for (std::int64_t n = 0; n < rows; ++n) copy_run(extra.sample(n), s.hidden, c_n + (first + n) * s.hidden);
@@ -194,8 +197,8 @@ void hand_over(const T* x, std::int64_t n, const RecurrentGradient<T>& y, std::i
 
 /// The gradient of h before its projection, for some samples of step t; keeps that of h itself for the gradient of
 /// W_hr.
-template <class Cell, class T>
-void through_projection(const Pass<Cell, T>& s, const Layout& l, std::int64_t first, std::int64_t rows, std::int64_t t,
+template <class T>
+void through_projection(const Pass<T>& s, const Layout& l, std::int64_t first, std::int64_t rows, std::int64_t t,
                         const T* dy, const T* dh, T* memory) {
   const Step<const T> from = s.at(dy, t, s.state);
   const Step<T> kept = s.at(memory + l.dprojected, t, s.state);
@@ -212,8 +215,8 @@ void through_projection(const Pass<Cell, T>& s, const Layout& l, std::int64_t fi
 }
 
 /// The gradients of a for all steps, and of the initial states.
-template <class Cell, class T>
-void through_time(const Pass<Cell, T>& s, const T* y, const T* dy, const T* dc_n, T* memory,
+template <class T>
+void through_time(const Pass<T>& s, const T* y, const T* dy, const T* dc_n, T* memory,
                   const RecurrentGradients<T>& gradients) {
   const RecurrentParams& p = s.p;
   const Layout l = layout_of(p);
@@ -243,10 +246,9 @@ void through_time(const Pass<Cell, T>& s, const T* y, const T* dy, const T* dc_n
       if (projects) through_projection(s, l, first, rows, t, dy, dh, memory);
       for (std::int64_t n = 0; n < rows; ++n) {
         copy_run(h_before.sample(n), s.state, previous_t.sample(n));
-        Cell::template backward<T>(
-            s.hidden, {gates.sample(n), extra.sample(n), h_before.sample(n), c_before.sample(n), h.sample(n),
-                       projects ? zeros : dy_t.sample(n), unprojected + n * s.hidden, dc + n * s.hidden, da_t.sample(n),
-                       dhidden_t.sample(n)});
+        s.cell.backward(s.hidden, {gates.sample(n), extra.sample(n), h_before.sample(n), c_before.sample(n),
+                                   h.sample(n), projects ? zeros : dy_t.sample(n), unprojected + n * s.hidden,
+                                   dc + n * s.hidden, da_t.sample(n), dhidden_t.sample(n)});
       }
       // dh_{t-1} = (what the cell sends) + da W_hh
       gemm<T>({.m = rows,
@@ -255,7 +257,7 @@ void through_time(const Pass<Cell, T>& s, const T* y, const T* dy, const T* dc_n
                .lda = dhidden_t.row,
                .ldb = s.state,
                .ldc = s.state,
-               .add = Cell::keeps_hidden},
+               .add = s.cell.keeps_hidden},
               dhidden_t.data, s.in.w_hh, dh);
     }
     hand_over(dh, rows * s.state, gradients.h0, first * s.state);
@@ -263,14 +265,15 @@ void through_time(const Pass<Cell, T>& s, const T* y, const T* dy, const T* dc_n
   });
 }
 
-template <class Cell, class T>
-void backward(const RecurrentParams& p, const RecurrentInputs<T>& in, const T* y, const T* dy, const T* dc_n, T* memory,
-              const RecurrentGradients<T>& g) {
+template <class T>
+void backward(const CellLoops<T>& cell, const RecurrentParams& p, const RecurrentInputs<T>& in, const T* y, const T* dy,
+              const T* dc_n, T* memory, const RecurrentGradients<T>& g) {
   const Layout l = layout_of(p);
-  const Pass<Cell, T> s{.p = p,
-                        .in = in,
-                        .gates = memory + (Cell::has_extra ? l.gates : l.da),
-                        .extra = memory + (Cell::has_extra ? l.extra : l.da)};
+  const Pass<T> s{.cell = cell,
+                  .p = p,
+                  .in = in,
+                  .gates = memory + (cell.has_extra ? l.gates : l.da),
+                  .extra = memory + (cell.has_extra ? l.extra : l.da)};
   through_time(s, y, dy, dc_n, memory, g);
   const std::int64_t rows = p.steps * p.batch;
   linear_backward<T>({rows, p.input_size, s.width}, memory + l.da, in.x, in.w_ih,
@@ -282,6 +285,21 @@ void backward(const RecurrentParams& p, const RecurrentInputs<T>& in, const T* y
                        {nullptr, g.w_hr.data, nullptr, false, g.w_hr.add, false});
 }
 
+template <class T>
+CellLoops<T> cell_of(RecurrentCell cell) {
+  switch (cell) {
+    case RecurrentCell::rnn_tanh:
+      return loops_of<TanhCell, T>();
+    case RecurrentCell::rnn_relu:
+      return loops_of<ReluCell, T>();
+    case RecurrentCell::lstm:
+      return loops_of<LstmCell, T>();
+    case RecurrentCell::gru:
+      break;
+  }
+  return loops_of<GruCell, T>();
+}
+
 }  // namespace
 
 std::int64_t recurrent_memory(const RecurrentParams& p, bool with_backward) {
@@ -291,31 +309,13 @@ std::int64_t recurrent_memory(const RecurrentParams& p, bool with_backward) {
 
 template <class T>
 void recurrent_forward(const RecurrentParams& p, const RecurrentInputs<T>& in, T* y, T* c_n, T* memory) {
-  switch (p.cell) {
-    case RecurrentCell::rnn_tanh:
-      return forward<TanhCell>(p, in, y, c_n, memory);
-    case RecurrentCell::rnn_relu:
-      return forward<ReluCell>(p, in, y, c_n, memory);
-    case RecurrentCell::lstm:
-      return forward<LstmCell>(p, in, y, c_n, memory);
-    case RecurrentCell::gru:
-      return forward<GruCell>(p, in, y, c_n, memory);
-  }
+  forward(cell_of<T>(p.cell), p, in, y, c_n, memory);
 }
 
 template <class T>
 void recurrent_backward(const RecurrentParams& p, const RecurrentInputs<T>& in, const T* y, const T* dy, const T* dc_n,
                         T* memory, const RecurrentGradients<T>& gradients) {
-  switch (p.cell) {
-    case RecurrentCell::rnn_tanh:
-      return backward<TanhCell>(p, in, y, dy, dc_n, memory, gradients);
-    case RecurrentCell::rnn_relu:
-      return backward<ReluCell>(p, in, y, dy, dc_n, memory, gradients);
-    case RecurrentCell::lstm:
-      return backward<LstmCell>(p, in, y, dy, dc_n, memory, gradients);
-    case RecurrentCell::gru:
-      return backward<GruCell>(p, in, y, dy, dc_n, memory, gradients);
-  }
+  backward(cell_of<T>(p.cell), p, in, y, dy, dc_n, memory, gradients);
 }
 
 #define TAPER_INSTANTIATE_RECURRENT(T)                                                                              \

@@ -140,4 +140,18 @@ struct GruCell {
   }
 };
 
+/// A cell as a value, so that what surrounds its loops is compiled once for all of them.
+template <class T>
+struct CellLoops {
+  std::int64_t gates;
+  bool has_extra, hidden_differs, keeps_hidden;
+  void (*forward)(std::int64_t n, const CellForward<T>& s);
+  void (*backward)(std::int64_t n, const CellBackward<T>& s);
+};
+template <class Cell, class T>
+constexpr CellLoops<T> loops_of() {
+  return {Cell::gates,        Cell::has_extra,           Cell::hidden_differs,
+          Cell::keeps_hidden, Cell::template forward<T>, Cell::template backward<T>};
+}
+
 }  // namespace taper::kernels

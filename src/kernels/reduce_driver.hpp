@@ -97,25 +97,37 @@ void mean_group(const ReducePlan& p, const Offsets& start, std::int64_t width, d
   for (std::int64_t c = 0; c < width; ++c) mean[c] /= static_cast<double>(p.count);
 }
 
+/// Where `n` gradients for `dx` are put, and what brings them from there: dx itself, or some memory to be added to it.
+template <class T>
+struct GradientRun {
+  static constexpr std::int64_t kMost = 256;
+  T fresh[kMost];
+
+  T* place(T* dx, bool add) { return add ? fresh : dx; }
+  void finish(T* dx, std::int64_t n, bool add) const {
+    if (add)
+      for (std::int64_t k = 0; k < n; ++k) dx[k] += fresh[k];
+  }
+};
+
 /// dx_i = slope(c, i) for every element i of output c of the group. A slope does not depend on what is stored before.
 template <class T, class Slope>
 void write_group(const ReducePlan& p, const Offsets& start, std::int64_t width, T* dx, bool add, const Slope& slope) {
-  const std::int64_t n = p.rows.extent, row = p.rows.stride[0];
-  // One output has a run, several have rows of columns.
-  const std::int64_t runs = width == 1 ? 1 : n, length = width == 1 ? n : width, step = width == 1 ? row : 1;
+  const bool run = width == 1 && p.rows.stride[0] == 1;
+  GradientRun<T> gradients;
   for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
-    for (std::int64_t r = 0; r < runs; ++r) {
-      const std::int64_t at = o.at[0] + r * row;
-      const auto column = [=](std::int64_t k) { return width == 1 ? 0 : k; };
-      if (add) {
+    const std::int64_t n = p.rows.extent, step = run ? GradientRun<T>::kMost : 1;
+    for (std::int64_t j = 0; j < n; j += step) {
+      const std::int64_t at = o.at[0] + j * p.rows.stride[0], length = run ? std::min(step, n - j) : width;
+      T* const to = gradients.place(dx + at, add);
+      if (run) {
         TAPER_INDEPENDENT_TURNS
-        for (std::int64_t k = 0; k < length; ++k) dx[at + k * step] += slope(column(k), at + k * step);
-      } else if (step == 1) {
-        TAPER_INDEPENDENT_TURNS
-        for (std::int64_t k = 0; k < length; ++k) dx[at + k] = slope(column(k), at + k);
+        for (std::int64_t k = 0; k < length; ++k) to[k] = slope(0, at + k);
       } else {
-        for (std::int64_t k = 0; k < length; ++k) dx[at + k * step] = slope(column(k), at + k * step);
+        TAPER_INDEPENDENT_TURNS
+        for (std::int64_t k = 0; k < length; ++k) to[k] = slope(k, at + k);
       }
+      gradients.finish(dx + at, length, add);
     }
   });
 }
