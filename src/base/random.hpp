@@ -16,6 +16,7 @@ constexpr std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t c
   std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
   std::uint32_t c0 = std::uint32_t(counter_low), c1 = std::uint32_t(counter_low >> 32);
   std::uint32_t c2 = std::uint32_t(counter_high), c3 = std::uint32_t(counter_high >> 32);
+#pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c0, p1 = std::uint64_t{0xCD9E8D57u} * c2;
     c0 = std::uint32_t(p1 >> 32) ^ c1 ^ k0;

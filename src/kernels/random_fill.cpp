@@ -3,6 +3,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 
 namespace taper::kernels {
@@ -59,9 +60,12 @@ void fill_randint(const RandomStart& r, std::int64_t* y, std::int64_t n, std::in
 template <class T>
 void fill_dropout_mask(const RandomStart& r, T* y, std::int64_t n, double p, double scale) {
   const T kept = T(scale);
+  // u_i >= p compares whole numbers: u_i is one, times 2^-53
+  const std::int64_t least = std::int64_t(std::ceil(p * 0x1p53));
   // y_i = scale [u_i >= p]
   parallel_for(n, kCost, [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) y[i] = uniform_double(bits_at(r, i)) >= p ? kept : T(0);
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t i = first; i < last; ++i) y[i] = std::int64_t(bits_at(r, i) >> 11) >= least ? kept : T(0);
   });
 }
 
