@@ -64,19 +64,34 @@ struct TermPair {
 template <class V>
 TermPair(V, V) -> TermPair<V>;
 
+/// The sum of some vectors' lanes, folded to the lower half again and again.
+template <int N>
+[[gnu::always_inline]] inline double fold(Doubles (&sum)[N]) {
+  typedef double Two __attribute__((vector_size(16)));
+#pragma GCC unroll 4
+  for (int half = N / 2; half > 0; half /= 2)
+#pragma GCC unroll 4
+    for (int v = 0; v < half; ++v) sum[v] += sum[v + half];
+  Two pair;
+  if constexpr (kDoubles == 8) {
+    const auto four =
+        __builtin_shufflevector(sum[0], sum[0], 0, 1, 2, 3) + __builtin_shufflevector(sum[0], sum[0], 4, 5, 6, 7);
+    pair = __builtin_shufflevector(four, four, 0, 1) + __builtin_shufflevector(four, four, 2, 3);
+  } else if constexpr (kDoubles == 4) {
+    pair = __builtin_shufflevector(sum[0], sum[0], 0, 1) + __builtin_shufflevector(sum[0], sum[0], 2, 3);
+  } else {
+    pair = sum[0];
+  }
+  return pair[0] + pair[1];
+}
+
 /// Sums in 16 lanes, which are folded to 8, 4, 2 and 1 at the end.
 class LaneSum {
  public:
   static constexpr int kLanes = 16, kVectors = kLanes / kDoubles;
 
   [[gnu::always_inline]] Doubles& operator[](int v) { return sum_[v]; }
-  [[gnu::always_inline]] double total() const {
-    double lane[kLanes];
-    std::memcpy(lane, sum_, sizeof lane);
-    for (int half = kLanes / 2; half > 0; half /= 2)
-      for (int k = 0; k < half; ++k) lane[k] += lane[k + half];
-    return lane[0];
-  }
+  [[gnu::always_inline]] double total() { return fold(sum_); }
 
  private:
   Doubles sum_[kVectors] = {};

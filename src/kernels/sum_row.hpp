@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+
+#include "kernels/lanes.hpp"
 
 namespace taper::kernels {
 
@@ -21,13 +24,19 @@ inline double sum_row(const T* x, std::int64_t n) {
     for (std::int64_t i = 1; i < n; ++i) s += static_cast<double>(x[i]);
     return s;
   }
-  // lane_j = x_j + x_{j+16} + x_{j+32} + ...
-  double lane[kLanes];
-  for (int j = 0; j < kLanes; ++j) lane[j] = static_cast<double>(x[j]);
+  // lane_j = x_j + x_{j+16} + x_{j+32} + ..., in registers
+  constexpr int kVectors = kLanes / kDoubles;
+  Doubles sum[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) sum[v] = ElementsAt{v * kDoubles}(x);
   const T* const end = x + n / kLanes * kLanes;
   for (x += kLanes; x != end; x += kLanes)
-    for (int j = 0; j < kLanes; ++j) lane[j] += static_cast<double>(x[j]);
-      // s = sum of the lanes and of the n % 16 elements left
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sum[v] += ElementsAt{v * kDoubles}(x);
+  if (n % kLanes == 0) return fold(sum);
+  double lane[kLanes];
+  std::memcpy(lane, sum, sizeof lane);
+  // s = sum of the lanes and of the n % 16 elements left
 #pragma GCC unroll 4
   for (int half = kLanes / 2; half > 0; half /= 2) {
     for (int j = 0; j < half; ++j) lane[j] += lane[j + half];
