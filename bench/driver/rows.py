@@ -179,7 +179,7 @@ def product(m, n, k, transposed="nn", double=False):
     share = 0.70 + 0.15 * min(1, max(0, math.log2(cube / 32) / 2))
     row(f"{'dgemm' if double else 'sgemm'} {transposed} {m}x{n}x{k}, {use}",
         f"product m={m} n={n} k={k} ta={ta} tb={tb} double={int(double)} pass=forward",
-        Phase(2 * m * n * k, size * (m * k + k * n), size * m * n, double), share=share, tolerance=1e-4)
+        Phase(2 * m * n * k, size * (m * k + k * n), size * m * n, double=double), share=share, tolerance=1e-4)
 
 
 for cube in (32, 48, 64, 96, 100, 128, 192, 200, 256, 384, 512, 1000, 1024, 2048):
