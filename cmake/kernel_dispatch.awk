@@ -21,6 +21,7 @@ $2 == "W" && $1 !~ /kernels_/ && strict {
 END {
   if (failed) exit 1
   print "// The jumps to the kernels; see cmake/kernel_dispatch.cmake."
+  print "#pragma GCC diagnostic ignored \"-Woverlength-strings\""
   print "asm(R\"("
   for (s = 1; s <= count; ++s) {
     print "  .section .data.rel.ro,\"aw\""

@@ -405,6 +405,23 @@ TEST_CASE("two threads that differentiate over shared leaves add up to the right
   CHECK(values(w.grad()) == Values(3, 3.0 * kRounds));
 }
 
+TEST_CASE("threads that differentiate the same graph take turns, its inner nodes too", "[fault-105]") {
+  const Tensor w = leaf({1.0, 2.0, 3.0});
+  Tensor shared = w;
+  for (int i = 0; i < 7; ++i) shared = mul(shared, 2.0);  // nodes that only their consumer owns
+  constexpr int kRounds = 300;
+  const auto work = [&](double factor) {
+    for (int i = 0; i < kRounds; ++i) {
+      const Tensor own = i % 2 ? sum(mul(shared, factor)) : sum(shared);
+      own.backward(Tensor(), true);
+    }
+  };
+  std::thread first(work, 1.0), second(work, 3.0);
+  first.join();
+  second.join();
+  CHECK(values(w.grad()) == Values(3, 128.0 * kRounds / 2 * (1 + 1 + 1 + 3)));
+}
+
 // --- tape -----------------------------------------------------------------------------------------------------------
 
 TEST_CASE("a tape is printed as a table in recorded order") {

@@ -11,10 +11,10 @@ namespace taper::nn {
 /// What to pad N spatial dimensions with: zeros, or the input itself by `Mode`.
 template <PadMode Mode, int N>
 struct PadOptions {
-  static constexpr const char* kTypes[][3] = {{"ZeroPad1d", "ZeroPad2d", "ZeroPad3d"},
-                                              {"ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d"},
-                                              {"ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d"},
-                                              {"CircularPad1d", "CircularPad2d", "CircularPad3d"}};
+  static constexpr const char* kTypes[4][3] = {{"ZeroPad1d", "ZeroPad2d", "ZeroPad3d"},
+                                               {"ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d"},
+                                               {"ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d"},
+                                               {"CircularPad1d", "CircularPad2d", "CircularPad3d"}};
   static constexpr const char* kType = kTypes[int(Mode)][N - 1];
   /// One number for all sides, or {left, right} of the last dimension, then of the one before, ...
   Sizes<2 * N> padding = 0;
@@ -22,7 +22,7 @@ struct PadOptions {
 
 template <int N>
 struct ConstantPadOptions {
-  static constexpr const char* kTypes[] = {"ConstantPad1d", "ConstantPad2d", "ConstantPad3d"};
+  static constexpr const char* kTypes[3] = {"ConstantPad1d", "ConstantPad2d", "ConstantPad3d"};
   static constexpr const char* kType = kTypes[N - 1];
   Sizes<2 * N> padding = 0;  ///< as in `PadOptions`
   double value = 0;
