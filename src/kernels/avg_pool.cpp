@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "kernels/avg_pool_loops.hpp"
+#include "kernels/avg_pool_backward.hpp"
+#include "kernels/avg_pool_forward.hpp"
 #include "kernels/dilated_avg_pool.hpp"
 
 namespace taper::kernels {

@@ -100,12 +100,16 @@ void take_taps(const T* x, std::int64_t stride, std::int64_t step, I at, std::in
   for (std::int64_t o = 0; o < n; ++o) {
     T b = best[o];
     I w = kIndexed ? where[o] : I(0);
-    for (int t = 0; t < K; ++t) {
+    const auto take_tap = [&](int t) {
       const T v = x[o * s + t * gap];
       const bool take = exceeds(v, b);
       b = take ? v : b;
       if (kIndexed) w = take ? at + static_cast<I>(t * gap) : w;
-    }
+    };
+    // Written out: a loop inside would keep the outer one from becoming vectors.
+    take_tap(0);
+    if constexpr (K > 1) take_tap(1);
+    if constexpr (K > 2) take_tap(2);
     best[o] = b;
     if (kIndexed) {
       where[o] = w;

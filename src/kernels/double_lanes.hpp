@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
+
+namespace taper::kernels {
+
+/// How many doubles the processor's widest vector holds. What is computed must not depend on it.
+#if defined(__AVX512F__)
+inline constexpr int kRegisterDoubles = 8;
+#elif defined(__AVX__)
+inline constexpr int kRegisterDoubles = 4;
+#else
+inline constexpr int kRegisterDoubles = 2;
+#endif
+
+/// The compiler's vectors of N elements.
+template <int N>
+struct LanesOf;
+template <>
+struct LanesOf<2> {
+  using Doubles = double __attribute__((vector_size(16)));
+  using Floats = float __attribute__((vector_size(8)));
+};
+template <>
+struct LanesOf<4> {
+  using Doubles = double __attribute__((vector_size(32)));
+  using Floats = float __attribute__((vector_size(16)));
+};
+template <>
+struct LanesOf<8> {
+  using Doubles = double __attribute__((vector_size(64)));
+  using Floats = float __attribute__((vector_size(32)));
+};
+
+/// `N` doubles side by side, a power of two, in as many registers as they need; for loops that the compiler does not
+/// vectorise by itself.
+template <int N, bool kOneRegister = (N <= kRegisterDoubles)>
+struct Lanes {
+  Lanes<N / 2> low, high;
+
+  template <class T>
+  static Lanes load(const T* x) {
+    return {Lanes<N / 2>::load(x), Lanes<N / 2>::load(x + N / 2)};
+  }
+  void store(double* y) const { low.store(y), high.store(y + N / 2); }
+  Lanes& operator+=(const Lanes& b) { return low += b.low, high += b.high, *this; }
+  /// Lane j and lane j + N / 2 added.
+  Lanes<N / 2> folded() const {
+    Lanes<N / 2> sum = low;
+    return sum += high;
+  }
+};
+
+template <int N>
+struct Lanes<N, true> {
+  using Vector = typename LanesOf<N>::Doubles;
+  Vector v;
+
+  static Lanes load(const double* x) {
+    Lanes a;
+    std::memcpy(&a.v, x, sizeof(a.v));
+    return a;
+  }
+  static Lanes load(const float* x) {
+    // GCC 12 converts vectors in halves, and takes the unmasked intrinsic for a use of what is not initialised.
+#if defined(__AVX512F__)
+    if constexpr (N == 8) return {_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(x))};
+#endif
+#if defined(__AVX__)
+    if constexpr (N == 4) return {_mm256_cvtps_pd(_mm_loadu_ps(x))};
+#endif
+    typename LanesOf<N>::Floats floats;
+    std::memcpy(&floats, x, sizeof(floats));
+    return {__builtin_convertvector(floats, Vector)};
+  }
+  void store(double* y) const { std::memcpy(y, &v, sizeof(v)); }
+  Lanes& operator+=(const Lanes& b) { return v += b.v, *this; }
+  Lanes<N / 2> folded() const {
+    if constexpr (N == 8)
+      return {__builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7)};
+    else if constexpr (N == 4)
+      return {__builtin_shufflevector(v, v, 0, 1) + __builtin_shufflevector(v, v, 2, 3)};
+    else
+      return {v[0] + v[1]};
+  }
+};
+
+template <>
+struct Lanes<1, true> {
+  double v;
+
+  template <class T>
+  static Lanes load(const T* x) {
+    return {static_cast<double>(*x)};
+  }
+  void store(double* y) const { *y = v; }
+  Lanes& operator+=(const Lanes& b) { return v += b.v, *this; }
+};
+
+}  // namespace taper::kernels
