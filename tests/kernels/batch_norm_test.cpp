@@ -13,13 +13,13 @@ using test::same_bits;
 
 namespace {
 
-using Doubles = std::vector<double>;
+using Numbers = std::vector<double>;
 
 std::int64_t numel_of(const BatchNormParams& p) { return p.samples * p.channels * p.spatial; }
 
 template <class T>
-Doubles wide(const std::vector<T>& x) {
-  return Doubles(x.begin(), x.end());
+Numbers wide(const std::vector<T>& x) {
+  return Numbers(x.begin(), x.end());
 }
 
 template <class T>
@@ -88,7 +88,7 @@ void check_case(const BatchNormParams& p, std::uint64_t seed, double mean, doubl
   CHECK(test::relative_error(got.dw, expected.dw) < bound);
   CHECK(test::relative_error(got.db, expected.db) < bound);
   for (const auto& [plain, sum] : {std::pair(&got.dx, &added.dx), {&got.dw, &added.dw}, {&got.db, &added.db}}) {
-    Doubles shifted = wide(*plain);
+    Numbers shifted = wide(*plain);
     for (double& v : shifted) v += 0.5;
     CHECK(test::relative_error(*sum, shifted) < test::tolerance<T>());
   }
@@ -159,15 +159,15 @@ TEST_CASE("with fixed moments the gradient does not depend on x, even where it i
 TEST_CASE("running statistics move towards the samples' mean and unbiased variance") {
   // Two channels of three elements: means 1 and 2, variances 3 and 6, once more for a second sample.
   const std::vector<Moments> moments = {{1, 0, 3, 0}, {2, 0.5, 6, 0}, {3, 0, 9, 0}, {4, 0, 2, 0}};
-  Doubles mean{10, 20}, variance{1, 2};
+  Numbers mean{10, 20}, variance{1, 2};
   update_running(0.25, 3, 2, 2, moments.data(), mean.data(), variance.data());
-  CHECK(mean == Doubles{0.75 * 10 + 0.25 * 2, 0.75 * 20 + 0.25 * 3.25});
-  CHECK(variance == Doubles{0.75 * 1 + 0.25 * 9, 0.75 * 2 + 0.25 * 6});
+  CHECK(mean == Numbers{0.75 * 10 + 0.25 * 2, 0.75 * 20 + 0.25 * 3.25});
+  CHECK(variance == Numbers{0.75 * 1 + 0.25 * 9, 0.75 * 2 + 0.25 * 6});
   update_running(1.0, 2, 1, 2, moments.data(), mean.data(), variance.data());
-  CHECK(mean == Doubles{1, 2.5});
-  CHECK(variance == Doubles{6, 12});
+  CHECK(mean == Numbers{1, 2.5});
+  CHECK(variance == Numbers{6, 12});
   update_running(0.0, 2, 1, 2, moments.data(), mean.data(), variance.data());
-  CHECK(mean == Doubles{1, 2.5});
+  CHECK(mean == Numbers{1, 2.5});
 }
 
 TEST_CASE("batch norm without elements gives gradients of 0") {
@@ -190,7 +190,7 @@ TEST_CASE("batch norm computes only the gradients that are asked for") {
       const Fixed<double> fixed{numbers<double>(5, 3), numbers<double>(5, 4, 1, 2)};
       const auto all = run<double>(p, x, {}, {}, dy, is_fixed ? fixed : Fixed<double>{});
       p.fixed = is_fixed;
-      Doubles dx(x.size()), dw(5), db(5);
+      Numbers dx(x.size()), dw(5), db(5);
       std::vector<Moments> moments(5);
       is_fixed ? fixed_moments(p, fixed.mean.data(), fixed.variance.data(), moments.data())
                : batch_moments(p, x.data(), moments.data());

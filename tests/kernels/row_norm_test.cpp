@@ -13,7 +13,7 @@ using test::same_bits;
 
 namespace {
 
-using Doubles = std::vector<double>;
+using Numbers = std::vector<double>;
 
 std::size_t rows_of(const RowNormParams& p) { return std::size_t(p.samples * p.groups); }
 std::size_t numel_of(const RowNormParams& p) { return rows_of(p) * std::size_t(p.channels * p.spatial); }
@@ -26,8 +26,8 @@ Norm oracle_of(const RowNormParams& p) {
 }
 
 template <class T>
-Doubles wide(const std::vector<T>& x) {
-  return Doubles(x.begin(), x.end());
+Numbers wide(const std::vector<T>& x) {
+  return Numbers(x.begin(), x.end());
 }
 
 /// Null for an empty vector, as the kernels have it.
@@ -90,7 +90,7 @@ void check_case(const RowNormParams& p, std::uint64_t seed, double mean, double 
   CHECK(test::relative_error(got.dw, expected.dw) < bound);
   CHECK(test::relative_error(got.db, expected.db) < bound);
   for (const auto& [plain, sum] : {std::pair(&got.dx, &added.dx), {&got.dw, &added.dw}, {&got.db, &added.db}}) {
-    Doubles shifted = wide(*plain);
+    Numbers shifted = wide(*plain);
     for (double& v : shifted) v += 0.5;
     CHECK(test::relative_error(*sum, shifted) < test::tolerance<T>());
   }
@@ -165,7 +165,7 @@ TEST_CASE("row norms compute only the gradients that are asked for") {
   const RowNormParams p{.samples = 2, .groups = 3, .channels = 5, .spatial = 7, .eps = 1e-5};
   const auto x = numbers<double>(210, 1), dy = numbers<double>(210, 2);
   const auto all = run<double>(p, x, {}, {}, dy);
-  Doubles y(210), dx(210), dw(15), db(15);
+  Numbers y(210), dx(210), dw(15), db(15);
   std::vector<Moments> moments(6);
   row_norm<double>(p, x.data(), nullptr, nullptr, moments.data(), y.data());
   row_norm_backward<double>(p, dy.data(), x.data(), nullptr, moments.data(), {.dx = dx.data()});

@@ -241,7 +241,7 @@ TEST_CASE("pytorch 73190: sizes beyond 63 bits are refused before anything is al
           F::conv2d(ones({1, 1, 5, 5}), ones({1, 1, 3, 3}), Tensor(), {.padding = kHuge / 2});
         }) ==
         "shape: number of elements overflows 64 bits: expected a product below 2^63, got 4611686018427387907 in "
-        "dimension 1");
+        "dimension 3");
   // Far apart, but allowed: one window, whose outer taps lie in the padding.
   const Tensor y = F::conv2d(ones({1, 5, 7}), ones({1, 1, 3, 3}), Tensor(),
                              {.stride = kHuge, .padding = kHuge / 4, .dilation = kHuge / 4});

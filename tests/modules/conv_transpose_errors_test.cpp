@@ -209,7 +209,7 @@ TEST_CASE("sizes of transposed convolutions beyond 63 bits are refused before an
   CHECK(message_of([] {
           F::conv_transpose2d(ones({1, 1, 2, 2}), ones({1, 1, 1, 1}), Tensor(), {.stride = std::int64_t{1} << 40});
         }) ==
-        "shape: number of elements overflows 64 bits: expected a product below 2^63, got 1099511627777 in dimension 1");
+        "shape: number of elements overflows 64 bits: expected a product below 2^63, got 1099511627777 in dimension 3");
   CHECK(Transposed<1>::layer_error(
             {.in_channels = std::int64_t{1} << 40, .out_channels = std::int64_t{1} << 40, .kernel_size = 3}) ==
         "shape: number of elements overflows 64 bits: expected a product below 2^63, got 1099511627776 in dimension 1");
