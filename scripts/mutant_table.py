@@ -53,7 +53,9 @@ def average_pools():
                  "for (; o < o1; ++o) visit(o, o + 1, w.kernel);", "*average pools*")
     yield Mutant("gradient of an empty adaptive output not cleared", fixed, "if (!add) std::fill(dx, dx + params.planes",
                  "if (false) std::fill(dx, dx + params.planes", "an empty adaptive output*")
-    yield Mutant("last run of a row left out", loops, "for (; o < o1; ++o) border(o);\n}", "}", "*average pools*")
+    yield Mutant("last window of a tile left out", "src/kernels/avg_pool_forward.hpp",
+                 "for (std::int64_t o = o0; o < o1; ++o, cursor.next()) {",
+                 "for (std::int64_t o = o0; o + 1 < o1; ++o, cursor.next()) {", "*average pools*")
     yield Mutant("gradient of dilated pools overwritten", "src/kernels/dilated_avg_pool.cpp",
                  "target[n] = add ? target[n] + static_cast<T>(sums[n]) : static_cast<T>(sums[n]);",
                  "target[n] = static_cast<T>(add ? sums[n] : sums[n]);", "*average pools*")
@@ -248,8 +250,7 @@ def norms():
     yield Mutant("gradients of norms overwritten", moments, "T(add ? static_cast<double>(*gradient) + value : value);",
                  "T(add ? value : value);", "*norm*")
     yield Mutant("RMS norm takes the mean off", rows,
-                 "const double mean = p.centered ? sum_row(x, n) / static_cast<double>(n) : 0;",
-                 "const double mean = sum_row(x, n) / static_cast<double>(n);", "*norm*")
+                 "const double mean = p.centered ? mean_of(x, n) : 0;", "const double mean = mean_of(x, n);", "*norm*")
     yield Mutant("mean of the gradient left in", rows, "return {p.centered ? sums.first / n : 0, sums.second / n};",
                  "return {0, sums.second / n};", "*norm*")
     yield Mutant("weights of the first group for all", rows, "w ? w + row % p.groups * p.channels : nullptr;", "w;", "*norm*")
@@ -377,7 +378,7 @@ def wired():
     yield Mutant("indices taken for numbers", reader, "if (wanted == given) continue;", "continue;", "*element types*")
     yield Mutant("the padding row gets a gradient", embedding, "if (row == p.padding_row) continue;", "",
                  "*a table's gradient*")
-    yield Mutant("frequency of the wrong row", embedding, "double(run.last - run.first)", "double(run.last)",
+    yield Mutant("frequency of the wrong row", embedding, "double(end_run - begin_run)", "double(end_run)",
                  "*a table's gradient*")
     yield Mutant("rows that nobody reads keep what was there", embedding, "  if (!add)\n    parallel_for(p.rows",
                  "  if (!add && p.count > 0)\n    parallel_for(p.rows", "*a table's gradient*")
