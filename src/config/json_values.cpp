@@ -7,7 +7,7 @@
 
 #include "base/checked.hpp"
 #include "base/fail.hpp"
-#include "config/nearest.hpp"
+#include "base/nearest.hpp"
 
 namespace taper::config {
 

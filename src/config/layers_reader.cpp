@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "base/fail.hpp"
-#include "config/nearest.hpp"
+#include "base/nearest.hpp"
 #include "config/options_reader.hpp"
 
 namespace taper::config {
