@@ -109,14 +109,14 @@ struct Target {
 template <class T>
 class Terms {
  public:
-  std::int64_t a[kBlockDepth<T>], b[kBlockDepth<T>];
+  std::int64_t a[kBlockDepth], b[kBlockDepth];
   std::int64_t vector[kSlabColumns / kLanes<T>], result[kSlabColumns / kLanes<T>];
   int count[kSlabColumns / kLanes<T>];
 
   /// `slab` is null for packed operands.
   Terms(const Sweep& s, const Slab* slab) : s_(s), slab_(slab), taps_(s.tap_count()) {
     Place p{};
-    for (std::int64_t t = 0; t < std::min(taps_, kBlockDepth<T>); ++t, step(p, s.taps)) {
+    for (std::int64_t t = 0; t < std::min(taps_, kBlockDepth); ++t, step(p, s.taps)) {
       tap_a_[t] = s.weight(p);
       if (slab) tap_b_[t] = slab->element(s, p);
     }
@@ -148,7 +148,7 @@ class Terms {
     std::int64_t c = k / taps_, t = k % taps_;
     for (std::int64_t q = 0; q < n; ++c, t = 0) {
       const std::int64_t end = std::min(n, q + taps_ - t), base = (c - first) * stride;
-      if (taps_ <= kBlockDepth<T>) {
+      if (taps_ <= kBlockDepth) {
         for (; q < end; ++q, ++t) list[q] = base + table[t];
       } else {
         for (Place p = locate(t, s_.taps); q < end; ++q, step(p, s_.taps)) list[q] = base + of_tap(p);
@@ -158,7 +158,7 @@ class Terms {
 
   const Sweep& s_;
   const Slab* slab_;
-  std::int64_t taps_, tap_a_[kBlockDepth<T>], tap_b_[kBlockDepth<T>];
+  std::int64_t taps_, tap_a_[kBlockDepth], tap_b_[kBlockDepth];
 };
 
 /// Where the results of one block of rows go: those of group `g` from row `i` on.

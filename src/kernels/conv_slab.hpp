@@ -113,7 +113,7 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
       kBlockColumns,
       std::min({kSlabColumns, kBlockRows * kBlockColumns / rows / lanes * lanes,
                 height * width <= kSlabColumns ? blocks * height * width / 16 / lanes * lanes : kSlabColumns}));
-  const std::int64_t channels = std::min(s.channels, (kBlockDepth<T> + taps - 2) / taps + 1);
+  const std::int64_t channels = std::min(s.channels, (kBlockDepth + taps - 2) / taps + 1);
   // Times for one vector of results and one tap, measured in products of vectors. Each copied line and each region cost
   // some time of their own.
   const double copy = s.axis[2].stride > 1 ? kVectorBytes / 4.0 : 4, per_run = 10, per_line = 25, per_region = 600,

@@ -195,7 +195,7 @@ void pack_taps(const Sweep& s, const T* x, std::int64_t k, std::int64_t n, std::
   const Place start = locate(j, s.positions);
   Place tap = locate(k % taps, s.taps);
   const bool copies = s.axis[2].stride == 1;
-  Piece pieces[std::max(kBlockColumns, kBlockDepth<T>)];
+  Piece pieces[std::max(kBlockColumns, kBlockDepth)];
   // The pieces of a tap are the same for all channels.
   for (std::int64_t r = 0; r < std::min(taps, n); ++r) {
     std::int64_t count = 0;

@@ -70,7 +70,7 @@ void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const 
   const Scratch<T>& own = scratch<T>();
   const std::int64_t regions = region_count(s, slab), row = ceil_div(b.columns, kLanes<T>) * kLanes<T>;
   const std::int64_t dy_row = packed_row<T>(row), size = b.taps * b.rows * row;
-  std::int64_t signal_term[kBlockDepth<T>], dy_term[kBlockDepth<T>], vector[kBlockColumns / kLanes<T>];
+  std::int64_t signal_term[kBlockDepth], dy_term[kBlockDepth], vector[kBlockColumns / kLanes<T>];
   int count[kBlockColumns / kLanes<T>];
   for (std::int64_t v = 0; v * kLanes<T> < row; ++v) vector[v] = v * kLanes<T>, count[v] = kLanes<T>;
   std::int64_t terms = 0;  // in `part`
@@ -197,7 +197,7 @@ bool slab_gradient(const Sweep& s, std::int64_t depth, const T* dy, const T* x, 
     return true;
   }
   const Grid grid = cut(s.channels, s.rows, depth * s.tap_count(), s.groups);
-  const Slab slab = plan_weight_slab<T>(s, grid.row_step, kBlockDepth<T>, kBlockDepth<T>);
+  const Slab slab = plan_weight_slab<T>(s, grid.row_step, kBlockDepth, kBlockDepth);
   if (!slab.use) return false;
   const std::int64_t row = ceil_div(grid.column_step, kLanes<T>) * kLanes<T>;
   for_weight_blocks(s, WeightGrid(s, grid.row_step, grid.column_step, kResultSize / (grid.row_step * row)), depth,

@@ -98,18 +98,26 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c) {
   if (!p.transpose_a && p.transpose_b && std::min(p.m, p.n) <= kFewRows) return multiply_few(p, a, b, c);
   const Grid grid = cut(p.m, p.n, p.k, p.batch);
   parallel_for(p.batch * grid.units(), grid.work, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t unit = first; unit < last; ++unit) {
-      const std::int64_t matrix = unit / grid.units(), block = unit % grid.units();
-      const std::int64_t i = block / grid.column_units * grid.row_step,
-                         j = block % grid.column_units * grid.column_step;
-      const std::int64_t rows = std::min(grid.row_step, p.m - i), columns = std::min(grid.column_step, p.n - j);
+    // Blocks below each other share the packed columns of B; long sums have room for one block.
+    const std::int64_t most = sizeof(T) == sizeof(float) && p.k > kLongSum ? 1 : grid.row_units;
+    for (std::int64_t unit = first; unit < last;) {
+      const std::int64_t strip = unit / grid.row_units, top = unit % grid.row_units;
+      const std::int64_t units = std::min({last - unit, grid.row_units - top, most});
+      const std::int64_t matrix = strip / grid.column_units, i = top * grid.row_step,
+                         j = strip % grid.column_units * grid.column_step;
+      const std::int64_t rows = std::min(units * grid.row_step, p.m - i), columns = std::min(grid.column_step, p.n - j);
       const T* left = a + matrix * p.stride_a;
       const T* right = b + matrix * p.stride_b;
-      const auto operands = [&](std::int64_t k, std::int64_t depth) {
-        return Operands<T>{left_operand(p, left, i, rows, k, depth),
-                           right_operand(p, right, j, columns, p.m, k, depth)};
+      const auto multiply = [&](std::int64_t k, std::int64_t depth, T* y, std::int64_t ldy, bool more) {
+        const Right<T> shared = right_operand(p, right, j, columns, p.m, k, depth);
+        for (std::int64_t r = 0; r < rows; r += grid.row_step) {
+          const std::int64_t n = std::min(grid.row_step, rows - r);
+          multiply_block<T>(n, columns, depth, Operands<T>{left_operand(p, left, i + r, n, k, depth), shared},
+                            y + r * ldy, ldy, more);
+        }
       };
-      sum_block<T>(rows, columns, p.k, operands, c + matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add);
+      sum_in_steps(rows, columns, p.k, multiply, c + matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add);
+      unit += units;
     }
   });
 }

@@ -1,6 +1,7 @@
 #include "kernels/product.hpp"
 
 #include <new>
+#include <utility>
 
 #include "kernels/product_vector.hpp"
 
@@ -8,15 +9,19 @@ namespace taper::kernels {
 
 namespace {
 
-/// Rows of the register tile: as many as leave room for two vectors of b, one of a and one product. Six rows use all of
-/// 16 registers: with two lanes (float64 in 16 bytes) GCC then keeps a sum in memory, and every step waits for it.
+/// Rows of the tallest register tile: as many as leave room for two vectors of b, one of a and one product. Six rows
+/// use all of 16 registers: with two lanes (float64 in 16 bytes) GCC then keeps a sum in memory, and every step waits
+/// for it.
 template <class T>
 constexpr int kTileRows = kLanes<T> == 2       ? 4
                           : kVectorBytes == 64 ? 12
                                                : 6;
 
-/// Vectors of a tile of `rows` rows: enough independent sums to hide the latency of the additions.
-constexpr int tile_vectors(int rows) { return rows == 1 ? 8 : rows <= (kVectorBytes == 64 ? 6 : 3) ? 4 : 2; }
+/// Tiles of up to so many rows are wider: enough independent sums to hide the latency of the additions.
+constexpr int kWideRows = kVectorBytes == 64 ? 3 : 2;
+
+/// Vectors of the widest tile of `rows` rows.
+constexpr int widest(std::int64_t rows) { return rows <= kWideRows ? 4 : 2; }
 
 /// Rows of a tile that are found from one pointer: processors add one or two distances to it by themselves.
 constexpr int kPointerRows = 3;
@@ -27,213 +32,187 @@ inline void hide(const T*& x) {
   asm("" : "+r"(x));
 }
 
-/// Where a tile's operands lie. A walk over the terms has a pointer to the first of every `kPointerRows` rows of a,
-/// P in all, and finds the W vectors of b.
+/// Rows of vectors: vector v of row r is at `data[r * row + vector[v]]`.
 template <class T>
-struct Strided {
-  Operands<T> x;
-  std::int64_t columns;
-
-  Strided at(std::int64_t i, std::int64_t vector) const {
-    return {{{x.a.data + i * x.a.row, x.a.row, x.a.column}, {x.b.data + vector * kLanes<T>, x.b.row}},
-            columns - vector * kLanes<T>};
-  }
-  std::int64_t a_row() const { return x.a.row; }
-  Vector<T> begun(int, const Vector<T>& sum) const { return sum; }
-  std::int64_t origin(std::int64_t vector) const { return vector * kLanes<T>; }
-  std::int64_t result(int v) const { return v * kLanes<T>; }
-  int count(int v) const { return static_cast<int>(std::min<std::int64_t>(columns - v * kLanes<T>, kLanes<T>)); }
-
-  template <int P, int W>
-  struct Walk {
-    const T *a[P], *row;
-    std::int64_t a_step, b_step;
-
-    Walk(const Strided& s, std::int64_t k) : row(s.x.b.data + k * s.x.b.row), a_step(s.x.a.column), b_step(s.x.b.row) {
-#pragma GCC unroll 8
-      for (int p = 0; p < P; ++p) a[p] = s.x.a.data + k * a_step + p * kPointerRows * s.x.a.row;
-    }
-    void find(std::int64_t) {}
-    const T* b(int v) const { return row + v * kLanes<T>; }
-    void next() {
-      row += b_step;
-#pragma GCC unroll 8
-      for (int p = 0; p < P; ++p) {
-        a[p] += a_step;
-        hide(a[p]);
-      }
-    }
-  };
-};
-template <class T>
-struct Listed {
-  ListedOperands<T> x;
-
-  Listed at(std::int64_t i, std::int64_t vector) const {
-    return {{x.a + i * x.a_row, x.a_row, x.a_term, x.b, x.b_term, x.b_vector + vector, x.c_vector + vector,
-             x.c_count + vector, x.bias != nullptr ? x.bias + i : nullptr}};
-  }
-  std::int64_t a_row() const { return x.a_row; }
-  std::int64_t origin(std::int64_t) const { return 0; }
-  Vector<T> begun(int r, const Vector<T>& sum) const { return x.bias != nullptr ? sum + x.bias[r] : sum; }
-  std::int64_t result(int v) const { return x.c_vector[v]; }
-  int count(int v) const { return x.c_count[v]; }
-
-  template <int P, int W>
-  struct Walk {
-    const T *a[P], *first, *base[W];
-    const std::int64_t *a_term, *b_term;
-    std::int64_t a_rows, term;
-
-    Walk(const Listed& s, std::int64_t)
-        : first(s.x.a), a_term(s.x.a_term), b_term(s.x.b_term), a_rows(kPointerRows * s.x.a_row), term(0) {
-#pragma GCC unroll 8
-      for (int v = 0; v < W; ++v) {
-        base[v] = s.x.b + s.x.b_vector[v];
-        hide(base[v]);
-      }
-    }
-    void find(std::int64_t k) {
-      term = b_term[k];
-      a[0] = first + a_term[k];
-#pragma GCC unroll 8
-      for (int p = 1; p < P; ++p) {
-        hide(a[p - 1]);
-        a[p] = a[p - 1] + a_rows;
-      }
-    }
-    const T* b(int v) const { return base[v] + term; }
-    void next() {}
-  };
+struct Vectors {
+  T* data;
+  std::int64_t row;
+  const std::int64_t* vector;
 };
 
-/// y[i] = v[i] for i < n, or += with `add`; n is mostly the length of a vector.
+/// What a tile multiplies, as in `ListedOperands`, and where its sums go: to = from + the sum.
 template <class T>
-inline void store_result(const Vector<T>& v, int n, T* y, bool add) {
-  if (n == kLanes<T>)
-    store(add ? load(y) + v : v, y);
-  else
-    store_part<T>(v, n, y, add);
-}
+struct Tile {
+  const T* a;
+  std::int64_t a_row;
+  const std::int64_t* a_term;
+  const T* b;
+  const std::int64_t *b_term, *b_vector;
+  Vectors<const T> from;
+  Vectors<T> to;
+};
 
-/// sum = sum over the terms [first, end) of a[r, k] b[k, :] for R rows and W vectors.
-template <class T, int R, int W, class Place>
-[[gnu::always_inline]] inline void add_terms(std::int64_t first, std::int64_t end, const Place& place,
-                                             Vector<T> (&sum)[R][W]) {
-  constexpr int pointers = (R + kPointerRows - 1) / kPointerRows;
+/// to[r, :] = from[r, :] + sum over the terms [first, end) of a[r, k] b[k, :] for R rows and W vectors.
+template <class T, int R, int W>
+void multiply_tile(const Tile<T>& t, std::int64_t first, std::int64_t end) {
+  const std::int64_t a_row = t.a_row;
+  const T* column[W];
+#pragma GCC unroll 4
+  for (int v = 0; v < W; ++v) {
+    column[v] = t.b + t.b_vector[v];
+    hide(column[v]);
+  }
+  Vector<T> sum[R][W];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
+#pragma GCC unroll 4
     for (int v = 0; v < W; ++v) sum[r][v] = Vector<T>{};
-  typename Place::template Walk<pointers, W> walk(place, first);
-  const std::int64_t a_row = place.a_row();
   for (std::int64_t k = first; k < end; ++k) {
-    walk.find(k);
+    const T* a = t.a + t.a_term[k];
+    const std::int64_t term = t.b_term[k];
     Vector<T> right[W];
-#pragma GCC unroll 8
-    for (int v = 0; v < W; ++v) right[v] = load(walk.b(v));
+#pragma GCC unroll 4
+    for (int v = 0; v < W; ++v) right[v] = load(column[v] + term);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const Vector<T> left = walk.a[r / kPointerRows][r % kPointerRows * a_row] - Vector<T>{};
-#pragma GCC unroll 8
+      if (r > 0 && r % kPointerRows == 0) {
+        a += kPointerRows * a_row;
+        hide(a);
+      }
+      const Vector<T> left = a[r % kPointerRows * a_row] - Vector<T>{};
+#pragma GCC unroll 4
       for (int v = 0; v < W; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
     }
-    walk.next();
   }
-}
-
-/// total = the sum of a chain of terms, or += with `more`.
-template <class T, int R, int W, class Place>
-[[gnu::noinline]] void multiply_chain(std::int64_t first, std::int64_t end, const Place& place, T* total, bool more) {
-  Vector<T> sum[R][W];
-  add_terms<T, R, W>(first, end, place, sum);
+  const std::int64_t from_row = t.from.row, to_row = t.to.row;
+  const T* from[W];
+  T* to[W];
+#pragma GCC unroll 4
+  for (int v = 0; v < W; ++v) {
+    from[v] = t.from.data + t.from.vector[v];
+    to[v] = t.to.data + t.to.vector[v];
+  }
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
+#pragma GCC unroll 4
     for (int v = 0; v < W; ++v) {
-      T* y = total + (r * W + v) * kLanes<T>;
-      store(more ? load(y) + sum[r][v] : sum[r][v], y);
+      store(load(from[v]) + sum[r][v], to[v]);
+      from[v] += from_row;
+      to[v] += to_row;
     }
 }
 
-/// c[r, :] = bias + total + the sum of the terms [first, end) of a[r, k] b[k, :] for R rows and W vectors; without a
-/// bias it is += with `add`. `total` is null if the terms are all there are.
-template <class T, int R, int W, class Place>
-[[gnu::noinline]] void multiply_last(std::int64_t first, std::int64_t end, const Place& place, const T* total, T* c,
-                                     std::int64_t ldc, bool add) {
-  Vector<T> sum[R][W];
-  add_terms<T, R, W>(first, end, place, sum);
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (int v = 0; v < W; ++v) {
-      Vector<T> all = sum[r][v];
-      if (total != nullptr) all = load(total + (r * W + v) * kLanes<T>) + all;
-      store_result<T>(place.begun(r, all), place.count(v), c + r * ldc + place.result(v), add);
+template <class T>
+using TileFunction = void (*)(const Tile<T>&, std::int64_t, std::int64_t);
+
+/// The tiles of one height for 1, 2 and 4 vectors.
+template <class T>
+struct TileWidths {
+  TileFunction<T> of[3];
+};
+template <class T, int R>
+constexpr TileWidths<T> tile_widths() {
+  if constexpr (widest(R) == 4)
+    return {{multiply_tile<T, R, 1>, multiply_tile<T, R, 2>, multiply_tile<T, R, 4>}};
+  else
+    return {{multiply_tile<T, R, 1>, multiply_tile<T, R, 2>, nullptr}};
+}
+template <class T, int... I>
+TileFunction<T> find_tile(std::int64_t rows, int width, std::integer_sequence<int, I...>) {
+  static constexpr TileWidths<T> kTiles[] = {tile_widths<T, I + 1>()...};
+  return kTiles[rows - 1].of[width / 2];
+}
+
+/// c = total, or += with `add`, for `rows` rows of `width` vectors, of which only the first `count[v]` elements count.
+template <class T>
+void add_tile(std::int64_t rows, int width, const T* total, const int* count, const Vectors<T>& c, bool add) {
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (int v = 0; v < width; ++v, total += kLanes<T>) {
+      T* y = c.data + r * c.row + c.vector[v];
+      if (count[v] == kLanes<T>)
+        store(add ? load(y) + load(total) : load(total), y);
+      else
+        store_part<T>(load(total), count[v], y, add);
     }
 }
 
-/// c[r, :] = bias + sum over k of a[r, k] b[k, :], or +=: sums of `kChain` terms, and the sum of those.
-template <class T, int R, int W, class Place>
-void multiply_tile(std::int64_t depth, const Place& place, T* c, std::int64_t ldc, bool add) {
-  if (depth <= kChain<T>) return multiply_last<T, R, W>(0, depth, place, nullptr, c, ldc, add);
-  alignas(kVectorBytes) T total[R * W * kLanes<T>];
+/// c[r, :] = bias + sum over k of a[r, k] b[k, :], or +=, for a tile's rows: sums of `kChain` terms, and the sum of
+/// those.
+template <class T>
+void sum_tile(std::int64_t rows, int width, std::int64_t depth, const ListedOperands<T>& x, const Vectors<T>& c,
+              bool add) {
+  static constexpr std::int64_t kSide[4] = {0, kLanes<T>, 2 * kLanes<T>, 3 * kLanes<T>}, kSame[4] = {};
+  alignas(kVectorBytes) static constexpr T kZeros[kLanes<T>] = {};
+  alignas(kVectorBytes) T total[2 * kTileRows<T> * kLanes<T>], start[kTileRows<T> * kLanes<T>];
+  bool whole = true;
+  for (int v = 0; v < width; ++v) whole = whole && x.c_count[v] == kLanes<T>;
+  Tile<T> tile{x.a,      x.a_row,    x.a_term,           x.b,
+               x.b_term, x.b_vector, {kZeros, 0, kSame}, {total, width * kLanes<T>, kSide}};
+  if (x.bias != nullptr) {
+    for (std::int64_t r = 0; r < rows; ++r) store(x.bias[r] - Vector<T>{}, start + r * kLanes<T>);
+    tile.from = {start, kLanes<T>, kSame};
+  }
+  const TileFunction<T> multiply = find_tile<T>(rows, width, std::make_integer_sequence<int, kTileRows<T>>());
   std::int64_t k = 0;
-  for (; depth - k > kChain<T>; k += kChain<T>) multiply_chain<T, R, W>(k, k + kChain<T>, place, total, k > 0);
-  multiply_last<T, R, W>(k, depth, place, total, c, ldc, add);
+  for (; depth - k > kChain<T>; k += kChain<T>) {
+    multiply(tile, k, k + kChain<T>);
+    tile.from = {total, width * kLanes<T>, kSide};
+  }
+  if (whole && !add) tile.to = c;
+  multiply(tile, k, depth);
+  if (!whole || add) add_tile<T>(rows, width, total, x.c_count, c, add);
 }
 
-/// The vectors from `j` on of a band of `rows` rows, a multiple of R: tiles of W vectors, then of W / 2, ... 1.
-/// The rows run inside the columns, so that the tile's columns of b stay in the first-level cache.
-template <class T, int R, int W, class Place>
-void multiply_columns(std::int64_t rows, std::int64_t vectors, std::int64_t j, std::int64_t depth, const Place& place,
-                      T* c, std::int64_t ldc, bool add) {
-  for (; vectors - j >= W; j += W)
-    for (std::int64_t i = 0; i < rows; i += R) {
-      const Place tile = place.at(i, j);
-      multiply_tile<T, R, W>(depth, tile, c + i * ldc + place.origin(j), ldc, add);
+typedef float Quad __attribute__((vector_size(16)));
+
+/// A vector of the 16 bytes at each of the pointers `x + offset[step * q]`.
+template <class T>
+inline Vector<T> load_quads(const T* x, const std::int64_t* offset, std::int64_t step) {
+  const auto quad = [&](std::int64_t q) {
+    Quad v;
+    std::memcpy(&v, x + offset[q * step], sizeof v);
+    return v;
+  };
+#if defined(__AVX__)
+  const __m256 low = _mm256_insertf128_ps(_mm256_castps128_ps256(quad(0)), quad(1), 1);
+#if defined(__AVX512F__)
+  const __m256 high = _mm256_insertf128_ps(_mm256_castps128_ps256(quad(2)), quad(3), 1);
+  return (Vector<T>)_mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+#else
+  return (Vector<T>)low;
+#endif
+#else
+  return (Vector<T>)quad(0);
+#endif
+}
+
+/// The first (`High` = 0) or second halves of the 16-byte parts of two vectors, their elements taking turns.
+template <class T, int High, int... I>
+inline Vector<T> interleave(const Vector<T>& a, const Vector<T>& b, std::integer_sequence<int, I...>) {
+  constexpr int n = kLanes<T>, quad = 16 / static_cast<int>(sizeof(T));
+  return __builtin_shufflevector(a, b, (I / quad * quad + High * quad / 2 + I % quad / 2 + (I % 2 != 0 ? n : 0))...);
+}
+
+/// to[k, j] = x[offset[j] + k] for the first n elements of a vector of j and 16 bytes of k.
+template <class T>
+inline void turn_strip(const T* x, const std::int64_t* offset, int n, T* to, std::int64_t row) {
+  constexpr auto lanes = std::make_integer_sequence<int, kLanes<T>>();
+  constexpr int quad = 16 / static_cast<int>(sizeof(T));
+  Vector<T> v[quad];
+  for (int r = 0; r < quad; ++r) v[r] = load_quads(x, offset + r, quad);
+  // Two rounds of card shuffling turn four rows of four, one turns two of two.
+  for (int round = 1; round < quad; round *= 2) {
+    Vector<T> w[quad];
+    for (int r = 0; r < quad / 2; ++r) {
+      w[2 * r] = interleave<T, 0>(v[r], v[r + quad / 2], lanes);
+      w[2 * r + 1] = interleave<T, 1>(v[r], v[r + quad / 2], lanes);
     }
-  if constexpr (W > 1)
-    if (j < vectors) multiply_columns<T, R, W / 2>(rows, vectors, j, depth, place, c, ldc, add);
-}
-
-/// The rows that are left over when the block is cut into tiles of full height: one band of R rows.
-template <class T, int R, class Place>
-void multiply_last_rows(std::int64_t rows, std::int64_t vectors, std::int64_t depth, const Place& place, T* c,
-                        std::int64_t ldc, bool add) {
-  if (rows == R) return multiply_columns<T, R, tile_vectors(R)>(rows, vectors, 0, depth, place, c, ldc, add);
-  if constexpr (R > 1) multiply_last_rows<T, R - 1>(rows, vectors, depth, place, c, ldc, add);
-}
-
-template <class T, class Place>
-void multiply_tiles(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Place& place, T* c,
-                    std::int64_t ldc, bool add) {
-  const std::int64_t last = rows % kTileRows<T>, full = rows - last;
-  const std::int64_t vectors = (columns + kLanes<T> - 1) / kLanes<T>;
-  if (full > 0)
-    multiply_columns<T, kTileRows<T>, tile_vectors(kTileRows<T>)>(full, vectors, 0, depth, place, c, ldc, add);
-  if (last > 0)
-    multiply_last_rows<T, kTileRows<T> - 1>(last, vectors, depth, place.at(full, 0), c + full * ldc, ldc, add);
-}
-
-/// to[k, j] = from[j, k] for a square of one 16-byte vector a side.
-inline void turn_square(const float* from, std::int64_t from_row, float* to, std::int64_t to_row) {
-  typedef float Quad __attribute__((vector_size(16)));
-  Quad x[4];
-  for (int j = 0; j < 4; ++j) std::memcpy(&x[j], from + j * from_row, 16);
-  const Quad low01 = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5);
-  const Quad low23 = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5);
-  const Quad high01 = __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7);
-  const Quad high23 = __builtin_shufflevector(x[2], x[3], 2, 6, 3, 7);
-  const Quad y[4] = {
-      __builtin_shufflevector(low01, low23, 0, 1, 4, 5), __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
-      __builtin_shufflevector(high01, high23, 0, 1, 4, 5), __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
-  for (int k = 0; k < 4; ++k) std::memcpy(to + k * to_row, &y[k], 16);
-}
-
-inline void turn_square(const double* from, std::int64_t from_row, double* to, std::int64_t to_row) {
-  const double x[4] = {from[0], from[1], from[from_row], from[from_row + 1]};
-  to[0] = x[0], to[1] = x[2], to[to_row] = x[1], to[to_row + 1] = x[3];
+    for (int r = 0; r < quad; ++r) v[r] = w[r];
+  }
+  if (n == kLanes<T>)
+    for (int r = 0; r < quad; ++r) store(v[r], to + r * row);
+  else
+    for (int r = 0; r < quad; ++r) store_part<T>(v[r], n, to + r * row, false);
 }
 
 template <class T>
@@ -258,15 +237,43 @@ struct OwnedScratch : Scratch<T> {
 }  // namespace
 
 template <class T>
-void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& x, T* c,
+void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const ListedOperands<T>& x, T* c,
                     std::int64_t ldc, bool add) {
-  multiply_tiles<T>(rows, columns, depth, Strided<T>{x, columns}, c, ldc, add);
+  // Tiles as tall as each other. The rows run inside the columns, so that the tile's columns of b stay in the
+  // first-level cache.
+  const std::int64_t tiles = (rows + kTileRows<T> - 1) / kTileRows<T>, least = rows / tiles, taller = rows % tiles;
+  const std::int64_t vectors = (columns + kLanes<T> - 1) / kLanes<T>;
+  int width = widest(least + (taller > 0));
+  for (std::int64_t v = 0; v < vectors; v += width) {
+    while (width > vectors - v) width /= 2;
+    std::int64_t i = 0;
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      const std::int64_t height = least + (tile < taller);
+      sum_tile<T>(height, width, depth,
+                  {x.a + i * x.a_row, x.a_row, x.a_term, x.b, x.b_term, x.b_vector + v, x.c_vector + v, x.c_count + v,
+                   x.bias != nullptr ? x.bias + i : nullptr},
+                  {c + i * ldc, ldc, x.c_vector + v}, add);
+      i += height;
+    }
+  }
 }
 
 template <class T>
-void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const ListedOperands<T>& x, T* c,
+void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& x, T* c,
                     std::int64_t ldc, bool add) {
-  multiply_tiles<T>(rows, columns, depth, Listed<T>{x}, c, ldc, add);
+  constexpr std::int64_t most = kBlockColumns / kLanes<T>;
+  std::int64_t a_term[kBlockDepth], b_term[kBlockDepth], vector[most];
+  int count[most];
+  for (std::int64_t k = 0; k < depth; ++k) {
+    a_term[k] = k * x.a.column;
+    b_term[k] = k * x.b.row;
+  }
+  for (std::int64_t v = 0; v * kLanes<T> < columns; ++v) {
+    vector[v] = v * kLanes<T>;
+    count[v] = static_cast<int>(std::min<std::int64_t>(columns - vector[v], kLanes<T>));
+  }
+  multiply_block<T>(rows, columns, depth, {x.a.data, x.a.row, a_term, x.b.data, b_term, vector, vector, count}, c, ldc,
+                    add);
 }
 
 template <class T>
@@ -278,19 +285,20 @@ const Scratch<T>& scratch() noexcept {
 template <class T>
 void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed,
                      std::int64_t row) {
+  constexpr std::int64_t quad = 16 / static_cast<std::int64_t>(sizeof(T));
   // packed[k, j] = x[j, k]
-  // Squares of one 16-byte vector a side; the last one of a row or column overlaps the one before.
-  constexpr std::int64_t side = 16 / static_cast<std::int64_t>(sizeof(T));
-  if (columns < side || depth < side) {
-    for (std::int64_t j = 0; j < columns; ++j)
-      for (std::int64_t k = 0; k < depth; ++k) packed[k * row + j] = x[j * ldx + k];
-    return;
-  }
-  for (std::int64_t j = 0; j < columns; j += side) {
-    const std::int64_t left = std::min(j, columns - side);
-    for (std::int64_t k = 0; k < depth; k += side) {
-      const std::int64_t top = std::min(k, depth - side);
-      turn_square(x + left * ldx + top, ldx, packed + top * row + left, row);
+  for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
+    const int n = static_cast<int>(std::min<std::int64_t>(kLanes<T>, columns - j));
+    std::int64_t offset[kLanes<T>];
+    for (std::int64_t i = 0; i < kLanes<T>; ++i) offset[i] = std::min(j + i, columns - 1) * ldx;
+    T* to = packed + j;
+    if (depth >= quad) {
+      // The last strip overlaps the one before.
+      for (std::int64_t k = 0; k < depth - quad; k += quad) turn_strip(x + k, offset, n, to + k * row, row);
+      turn_strip(x + depth - quad, offset, n, to + (depth - quad) * row, row);
+    } else {
+      for (std::int64_t k = 0; k < depth; ++k)
+        for (int i = 0; i < n; ++i) to[k * row + i] = x[offset[i] + k];
     }
   }
 }

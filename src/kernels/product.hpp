@@ -23,13 +23,12 @@ inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 /// A packed block of `kBlockDepth x kBlockColumns` elements fits the second-level cache.
 inline constexpr std::int64_t kBlockRows = 96;
 inline constexpr std::int64_t kBlockColumns = 128;
-template <class T>
-inline constexpr std::int64_t kBlockDepth = 1024 / static_cast<std::int64_t>(sizeof(T));
+inline constexpr std::int64_t kBlockDepth = 256;
 
 /// Terms that are added one after another: the rounding errors of longer float32 sums would add up to more than four
 /// units in the last place. What is summed so far then counts as one term.
 template <class T>
-inline constexpr std::int64_t kChain = sizeof(T) == sizeof(float) ? 64 : kBlockDepth<T>;
+inline constexpr std::int64_t kChain = sizeof(T) == sizeof(float) ? 64 : kBlockDepth;
 
 /// float32 sums of more terms than this are joined in double.
 inline constexpr std::int64_t kLongSum = 4096;
@@ -126,10 +125,10 @@ constexpr std::int64_t packed_row(std::int64_t columns) {
 
 /// Elements that `Scratch::left` and `Scratch::right` have room for.
 template <class T>
-inline constexpr std::int64_t kLeftSize = std::max(kBlockRows* packed_row<T>(kBlockDepth<T>),
-                                                   kBlockDepth<T>* packed_row<T>(kBlockRows));
+inline constexpr std::int64_t kLeftSize = std::max(kBlockRows* packed_row<T>(kBlockDepth),
+                                                   kBlockDepth* packed_row<T>(kBlockRows));
 template <class T>
-inline constexpr std::int64_t kRightSize = kBlockDepth<T>* packed_row<T>(kBlockColumns);
+inline constexpr std::int64_t kRightSize = kBlockDepth* packed_row<T>(kBlockColumns);
 
 /// Elements that the blocks of results have room for.
 inline constexpr std::int64_t kResultSize = kBlockRows * kBlockColumns;
@@ -207,13 +206,13 @@ template <class T, class Multiply>
 void sum_in_steps(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Multiply& multiply, T* c,
                   std::int64_t ldc, bool add, std::int64_t row = kBlockColumns) {
   if (sizeof(T) == sizeof(double) || depth <= kLongSum) {
-    for (std::int64_t k = 0; k < depth; k += kBlockDepth<T>)
-      multiply(k, std::min(kBlockDepth<T>, depth - k), c, ldc, add || k > 0);
+    for (std::int64_t k = 0; k < depth; k += kBlockDepth)
+      multiply(k, std::min(kBlockDepth, depth - k), c, ldc, add || k > 0);
     return;
   }
   const Scratch<T>& s = scratch<T>();
-  for (std::int64_t k = 0; k < depth; k += kBlockDepth<T>) {
-    const std::int64_t n = std::min(kBlockDepth<T>, depth - k);
+  for (std::int64_t k = 0; k < depth; k += kBlockDepth) {
+    const std::int64_t n = std::min(kBlockDepth, depth - k);
     multiply(k, n, s.part, row, k % kLongSum != 0);
     if (k + n < depth && (k + n) % kLongSum != 0) continue;
     const bool first = k < kLongSum;

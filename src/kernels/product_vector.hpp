@@ -59,40 +59,65 @@ inline Vector<double> multiply_add(Vector<double> a, Vector<double> b, Vector<do
 #endif
 
 /// y[i] = v[i] for i < n, or += with `add`; y is not touched beyond.
-#if defined(__AVX512F__)
 template <class T>
-inline void store_part(const Vector<T>& v, int n, T* y, bool add) {
-  if constexpr (sizeof(T) == sizeof(float)) {
-    const __mmask16 mask = static_cast<__mmask16>((1u << n) - 1);
-    _mm512_mask_storeu_ps(y, mask, add ? _mm512_maskz_loadu_ps(mask, y) + v : v);
-  } else {
-    const __mmask8 mask = static_cast<__mmask8>((1u << n) - 1);
-    _mm512_mask_storeu_pd(y, mask, add ? _mm512_maskz_loadu_pd(mask, y) + v : v);
-  }
+inline void store_part(const Vector<T>& v, int n, T* y, bool add);
+/// The first n elements of a vector, then zeros; nothing beyond is read.
+template <class T>
+inline Vector<T> load_part(const T* x, std::int64_t n);
+
+#if defined(__AVX512F__)
+inline __mmask16 first_lanes(std::int64_t n) { return static_cast<__mmask16>((1u << n) - 1); }
+template <>
+inline Vector<float> load_part(const float* x, std::int64_t n) {
+  return _mm512_maskz_loadu_ps(first_lanes(n), x);
+}
+template <>
+inline Vector<double> load_part(const double* x, std::int64_t n) {
+  return _mm512_maskz_loadu_pd(static_cast<__mmask8>(first_lanes(n)), x);
+}
+template <>
+inline void store_part(const Vector<float>& v, int n, float* y, bool add) {
+  _mm512_mask_storeu_ps(y, first_lanes(n), add ? load_part(y, n) + v : v);
+}
+template <>
+inline void store_part(const Vector<double>& v, int n, double* y, bool add) {
+  _mm512_mask_storeu_pd(y, static_cast<__mmask8>(first_lanes(n)), add ? load_part(y, n) + v : v);
+}
+#elif defined(__AVX2__)
+/// Selects the first n of the elements of a vector that are `bytes` long.
+inline __m256i first_lanes(std::int64_t n, std::int64_t bytes) {
+  alignas(32) static constexpr std::int32_t kSelect[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kSelect + 8 - n * bytes / 4));
+}
+template <>
+inline Vector<float> load_part(const float* x, std::int64_t n) {
+  return _mm256_maskload_ps(x, first_lanes(n, 4));
+}
+template <>
+inline Vector<double> load_part(const double* x, std::int64_t n) {
+  return _mm256_maskload_pd(x, first_lanes(n, 8));
+}
+template <>
+inline void store_part(const Vector<float>& v, int n, float* y, bool add) {
+  _mm256_maskstore_ps(y, first_lanes(n, 4), add ? load_part(y, n) + v : v);
+}
+template <>
+inline void store_part(const Vector<double>& v, int n, double* y, bool add) {
+  _mm256_maskstore_pd(y, first_lanes(n, 8), add ? load_part(y, n) + v : v);
 }
 #else
-// Not inlined: where it is, the compiler keeps all sums of a tile in memory.
 template <class T>
-[[gnu::noinline]] void store_part(Vector<T> v, int n, T* y, bool add) {
+inline Vector<T> load_part(const T* x, std::int64_t n) {
+  T part[kLanes<T>] = {};
+  copy_run(x, n, part);
+  return load(part);
+}
+template <class T>
+inline void store_part(const Vector<T>& v, int n, T* y, bool add) {
   T part[kLanes<T>];
   store(v, part);
   for (int i = 0; i < n; ++i) y[i] = add ? y[i] + part[i] : part[i];
 }
 #endif
-
-/// The first n elements of a vector, then zeros; nothing beyond is read.
-template <class T>
-inline Vector<T> load_part(const T* x, std::int64_t n) {
-#if defined(__AVX512F__)
-  if constexpr (sizeof(T) == sizeof(float))
-    return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), x);
-  else
-    return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << n) - 1), x);
-#else
-  T part[kLanes<T>] = {};
-  copy_run(x, n, part);
-  return load(part);
-#endif
-}
 
 }  // namespace taper::kernels
