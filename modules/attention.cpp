@@ -26,8 +26,7 @@ constexpr const char* kSdpa = "scaled_dot_product_attention";
 template <class T>
 void softmax_forward(const ForwardArgs& args) {
   const std::int64_t n = args.output.shape().back(), rows = n > 0 ? args.output.numel / n : 0;
-  kernels::softmax(args.inputs[0].as<T>(), args.output.as<T>(), rows, n, 1);
-  kernels::clear_masked_rows(args.inputs[0].as<T>(), args.output.as<T>(), rows, n);
+  kernels::masked_softmax(args.inputs[0].as<T>(), args.output.as<T>(), rows, n);
 }
 
 template <class T>

@@ -141,10 +141,10 @@ def dense():
     yield Mutant("padding's gradient of the border dropped", "src/kernels/pad.cpp", "if (j != kOutside) to[j] += from[i];",
                  "if (j != kOutside && j != 0) to[j] += from[i];", "every layer gives PyTorch's*")
     yield Mutant("softmax without its maximum", "src/kernels/softmax.cpp",
-                 "const auto below_top = [&](std::int64_t i, std::int64_t c) { return x[i] - top[c]; };\n    for_each_exp<T>(at, n, inner, width, below_top, [&](std::int64_t, std::int64_t c, std::int64_t i, T e) {",
-                 "const auto below_top = [&](std::int64_t i, std::int64_t) { return x[i]; };\n    for_each_exp<T>(at, n, inner, width, below_top, [&](std::int64_t, std::int64_t c, std::int64_t i, T e) {", "softmax*")
-    yield Mutant("softmax's gradient without its mean", "src/kernels/softmax.cpp", "(static_cast<double>(dy[i]) - dot[c])",
-                 "static_cast<double>(dy[i])", "softmax*")
+                 "const Pack<T> e = vector_exp(at(from, kNothing<T>) - below);",
+                 "const Pack<T> e = vector_exp(at(from, kNothing<T>) - 0 * below);", "softmax*")
+    yield Mutant("softmax's gradient without its mean", "src/kernels/softmax.cpp", "return at(b) * (at(a) - less);",
+                 "return at(b) * (at(a) - 0 * less);", "softmax*")
     yield Mutant("dropout in evaluation", "modules/dropout.cpp", 'check("dropout", input, p);\n  if (!training || p == 0)',
                  'check("dropout", input, p);\n  if ((training && false) || p == 0)', "*ropout*")
     yield Mutant("dropout without its scale", "modules/dropout.cpp", "p < 1 ? 1 / (1 - p) : 0}", "1}", "*ropout*")

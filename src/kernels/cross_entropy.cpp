@@ -18,26 +18,26 @@ double total_weight(const T* weight, std::int64_t classes) {
   return total;
 }
 
-/// lse_c = max + log(sum e^(x_j - max)) of the rows of a group at x.
+/// lse_c = max + log(sum e^(x_j - max)) of the rows of a group.
 template <class T>
-void log_sum_exp(const T* x, std::int64_t n, std::int64_t inner, std::int64_t width, double* lse) {
-  T top[kSoftmaxColumns];
-  row_maximum(x, n, inner, width, top);
-  if (inner == 1 && n >= kLongRow) {
-    lse[0] = static_cast<double>(top[0]) + std::log(sum_exp<T>(x, n, top[0], nullptr));
-    return;
-  }
-  for (std::int64_t c = 0; c < width; ++c) lse[c] = 0;
-  for_each_exp<T>(
-      0, n, inner, width, [&](std::int64_t i, std::int64_t c) { return x[i] - top[c]; },
-      [&](std::int64_t, std::int64_t c, std::int64_t, T e) { lse[c] += static_cast<double>(e); });
-  for (std::int64_t c = 0; c < width; ++c) lse[c] = static_cast<double>(top[c]) + std::log(lse[c]);
+void log_sum_exp(const SoftmaxGroup& g, const T* x, double* lse) {
+  T top[kSoftmaxRows];
+  log_sums(g, x, top, lse);
+  for (std::int64_t c = 0; c < g.width; ++c) lse[c] += static_cast<double>(top[c]);
 }
 
 /// The softmax of one element.
 template <class T>
 double probability_of(T x, double lse) {
   return static_cast<double>(vector_exp(T(static_cast<double>(x) - lse)));
+}
+
+/// y_j = scale e^(x_j - lse) over a contiguous row, or added to it.
+template <class T>
+void scaled_softmax(const T* x, std::int64_t n, double lse, T scale, T* y, bool add) {
+  const T whole = T(lse), rest = T(lse - static_cast<double>(whole));
+  store_packs(
+      y, n, add, [=](auto at) __attribute__((always_inline)) { return vector_exp((at(x) - whole) - rest) * scale; });
 }
 
 }  // namespace
@@ -60,8 +60,9 @@ double target_weight(const ClassLoss& p, const std::int64_t* target, const T* we
 template <class T>
 void cross_entropy(const ClassLoss& p, const T* x, const std::int64_t* target, const T* weight, T* loss, double* lse) {
   const double smooth = p.label_smoothing, each = smooth / static_cast<double>(p.classes);
-  for_each_softmax_group(p.outer, p.classes, p.inner, [&](std::int64_t at, std::int64_t width, std::int64_t row) {
-    log_sum_exp(x + at, p.classes, p.inner, width, lse + row);
+  for_each_softmax_group(p.outer, p.classes, p.inner, [&](const SoftmaxGroup& group) {
+    const std::int64_t width = group.width, row = group.row;
+    log_sum_exp(group, x, lse + row);
     for (std::int64_t c = 0; c < width; ++c) {
       const std::int64_t t = target[row + c];
       if (t == p.ignore_index) {
@@ -69,7 +70,7 @@ void cross_entropy(const ClassLoss& p, const T* x, const std::int64_t* target, c
         continue;
       }
       // surprise_j = lse - x_j
-      const auto surprise = [&](std::int64_t j) { return lse[row + c] - static_cast<double>(x[at + j * p.inner + c]); };
+      const auto surprise = [&](std::int64_t j) { return lse[row + c] - static_cast<double>(x[group.at(j, c)]); };
       double value = (1 - smooth) * weight_of(weight, t) * surprise(t);
       if (smooth > 0) {
         double all = 0;
@@ -86,31 +87,35 @@ void cross_entropy_grad(const ClassLoss& p, const LossGrad<T>& dy, const T* x, c
                         const T* weight, const double* lse, T* dx, bool add) {
   const double smooth = p.label_smoothing, each = smooth / static_cast<double>(p.classes);
   const double spread = smooth > 0 ? each * total_weight(weight, p.classes) : 0;
-  for_each_softmax_group(p.outer, p.classes, p.inner, [&](std::int64_t at, std::int64_t width, std::int64_t row) {
-    double mass[kSoftmaxColumns], hit[kSoftmaxColumns], g[kSoftmaxColumns];
+  for_each_softmax_group(p.outer, p.classes, p.inner, [&](const SoftmaxGroup& group) {
+    const std::int64_t width = group.width, row = group.row;
+    double mass[kSoftmaxRows], hit[kSoftmaxRows], g[kSoftmaxRows];
     for (std::int64_t c = 0; c < width; ++c) {
       const bool ignored = target[row + c] == p.ignore_index;
       hit[c] = ignored ? 0 : (1 - smooth) * weight_of(weight, target[row + c]);
       mass[c] = hit[c] + spread;
       g[c] = ignored ? 0 : dy.at(row + c);
     }
-    if (p.inner == 1 && smooth == 0) {
-      const std::int64_t t = target[row];
-      T* const to = dx + at;
-      if (t == p.ignore_index) return add ? void() : void(std::fill_n(to, p.classes, T(0)));
-      const double scale = mass[0] * g[0], shift = lse[row];
-      const T d = T((mass[0] * probability_of(x[at + t], shift) - hit[0]) * g[0]), value = add ? to[t] + d : d;
-      // dx_j = hit (softmax_j - [j = t]) dy
-      store_run(to, p.classes, add,
-                [=, from = x + at](std::int64_t j) { return scale * probability_of(from[j], shift); });
-      to[t] = value;
+    if (group.contiguous() && smooth == 0) {
+      for (std::int64_t c = 0; c < width; ++c) {
+        const std::int64_t begin = group.begin(c), t = target[row + c];
+        if (t == p.ignore_index) {
+          if (!add) std::fill_n(dx + begin, p.classes, T(0));
+          continue;
+        }
+        const T d = T(hit[c] * (probability_of(x[begin + t], lse[row + c]) - 1) * g[c]);
+        const T value = add ? dx[begin + t] + d : d;
+        // dx_j = hit (softmax_j - [j = t]) dy
+        scaled_softmax(x + begin, p.classes, lse[row + c], T(hit[c] * g[c]), dx + begin, add);
+        dx[begin + t] = value;
+      }
       return;
     }
     // dx_j = ((hit + spread) softmax_j - hit [j = t] - s / classes w_j) dy
     for (std::int64_t j = 0; j < p.classes; ++j) {
       const double part = smooth > 0 ? each * weight_of(weight, j) : 0;
       for (std::int64_t c = 0; c < width; ++c) {
-        const std::int64_t i = at + j * p.inner + c, t = target[row + c];
+        const std::int64_t i = group.at(j, c), t = target[row + c];
         const double slope = mass[c] * probability_of(x[i], lse[row + c]) - (j == t ? hit[c] : 0) - part;
         const T d = t == p.ignore_index ? T(0) : T(slope * g[c]);
         dx[i] = add ? dx[i] + d : d;
@@ -123,13 +128,14 @@ template <class T>
 void cross_entropy_probabilities(const ClassLoss& p, const T* x, const T* probability, const T* weight, T* loss,
                                  double* lse) {
   const double smooth = p.label_smoothing, each = smooth / static_cast<double>(p.classes);
-  for_each_softmax_group(p.outer, p.classes, p.inner, [&](std::int64_t at, std::int64_t width, std::int64_t row) {
-    log_sum_exp(x + at, p.classes, p.inner, width, lse + row);
-    double sum[kSoftmaxColumns] = {};
+  for_each_softmax_group(p.outer, p.classes, p.inner, [&](const SoftmaxGroup& group) {
+    const std::int64_t width = group.width, row = group.row;
+    log_sum_exp(group, x, lse + row);
+    double sum[kSoftmaxRows] = {};
     // loss = sum_j w_j q_j (lse - x_j)
     for (std::int64_t j = 0; j < p.classes; ++j)
       for (std::int64_t c = 0; c < width; ++c) {
-        const std::int64_t i = at + j * p.inner + c;
+        const std::int64_t i = group.at(j, c);
         const double q = (1 - smooth) * static_cast<double>(probability[i]) + each;
         sum[c] += weight_of(weight, j) * q * (lse[row + c] - static_cast<double>(x[i]));
       }
@@ -141,18 +147,19 @@ template <class T>
 void cross_entropy_probabilities_grad(const ClassLoss& p, const LossGrad<T>& dy, const T* x, const T* probability,
                                       const T* weight, const double* lse, T* dx, bool add_dx, T* dq, bool add_dq) {
   const double smooth = p.label_smoothing, each = smooth / static_cast<double>(p.classes);
-  for_each_softmax_group(p.outer, p.classes, p.inner, [&](std::int64_t at, std::int64_t width, std::int64_t row) {
+  for_each_softmax_group(p.outer, p.classes, p.inner, [&](const SoftmaxGroup& group) {
+    const std::int64_t width = group.width, row = group.row;
     const auto wq = [&](std::int64_t j, std::int64_t i) {
       return weight_of(weight, j) * ((1 - smooth) * static_cast<double>(probability[i]) + each);
     };
-    double mass[kSoftmaxColumns] = {};
+    double mass[kSoftmaxRows] = {};
     // mass = sum_j w_j q_j
     for (std::int64_t j = 0; j < p.classes; ++j)
-      for (std::int64_t c = 0; c < width; ++c) mass[c] += wq(j, at + j * p.inner + c);
+      for (std::int64_t c = 0; c < width; ++c) mass[c] += wq(j, group.at(j, c));
     // dx_j = (mass softmax_j - w_j q_j) dy,  dq_j = (1 - s) w_j (lse - x_j) dy
     for (std::int64_t j = 0; j < p.classes; ++j)
       for (std::int64_t c = 0; c < width; ++c) {
-        const std::int64_t i = at + j * p.inner + c;
+        const std::int64_t i = group.at(j, c);
         const double g = dy.at(row + c);
         if (dx != nullptr) {
           const T d = T((mass[c] * probability_of(x[i], lse[row + c]) - wq(j, i)) * g);
@@ -169,11 +176,12 @@ void cross_entropy_probabilities_grad(const ClassLoss& p, const LossGrad<T>& dy,
 template <class T>
 void nll(const ClassLoss& p, const T* x, const std::int64_t* target, const T* weight, T* loss) {
   // loss = -w_t x_t
-  for_each_softmax_group(p.outer, p.classes, p.inner, [&](std::int64_t at, std::int64_t width, std::int64_t row) {
+  for_each_softmax_group(p.outer, p.classes, p.inner, [&](const SoftmaxGroup& group) {
+    const std::int64_t width = group.width, row = group.row;
     for (std::int64_t c = 0; c < width; ++c) {
       const std::int64_t t = target[row + c];
       const bool ignored = t == p.ignore_index;
-      loss[row + c] = ignored ? T(0) : T(-weight_of(weight, t) * static_cast<double>(x[at + t * p.inner + c]));
+      loss[row + c] = ignored ? T(0) : T(-weight_of(weight, t) * static_cast<double>(x[group.at(t, c)]));
     }
   });
 }
@@ -181,13 +189,14 @@ void nll(const ClassLoss& p, const T* x, const std::int64_t* target, const T* we
 template <class T>
 void nll_grad(const ClassLoss& p, const LossGrad<T>& dy, const std::int64_t* target, const T* weight, T* dx, bool add) {
   // dx_t = -w_t dy, the others 0
-  for_each_softmax_group(p.outer, p.classes, p.inner, [&](std::int64_t at, std::int64_t width, std::int64_t row) {
+  for_each_softmax_group(p.outer, p.classes, p.inner, [&](const SoftmaxGroup& group) {
+    const std::int64_t width = group.width, row = group.row;
     if (!add)
       for (std::int64_t j = 0; j < p.classes; ++j)
-        for (std::int64_t c = 0; c < width; ++c) dx[at + j * p.inner + c] = 0;
+        for (std::int64_t c = 0; c < width; ++c) dx[group.at(j, c)] = 0;
     for (std::int64_t c = 0; c < width; ++c) {
       const std::int64_t t = target[row + c];
-      if (t != p.ignore_index) dx[at + t * p.inner + c] += T(-weight_of(weight, t) * dy.at(row + c));
+      if (t != p.ignore_index) dx[group.at(t, c)] += T(-weight_of(weight, t) * dy.at(row + c));
     }
   });
 }

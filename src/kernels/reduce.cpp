@@ -175,7 +175,7 @@ void reduce_logsumexp(const ReducePlan& plan, const T* x, T* y) {
     if (over_runs(plan)) {
       sum[0] = 0;
       for_each_block(plan, start, [&](const Offsets& o, std::int64_t) {
-        sum[0] += sum_exp<T>(x + o.at[0], plan.rows.extent, shift[0], nullptr);
+        sum[0] += sum_exp<T>(x + o.at[0], plan.rows.extent, shift[0]);
       });
     } else {
       sum_group(plan, start, width, sum, [&](std::int64_t c, std::int64_t i) { return vector_exp(x[i] - shift[c]); });

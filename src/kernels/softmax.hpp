@@ -15,9 +15,9 @@ void softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t 
 template <class T>
 void softmax_grad(const T* dy, const T* y, T* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, bool add);
 
-/// y = 0 in the rows of which x [rows, n] holds nothing but -inf.
+/// Softmax of the rows of x [rows, n], in which a row of nothing but -inf gives zeros.
 template <class T>
-void clear_masked_rows(const T* x, T* y, std::int64_t rows, std::int64_t n);
+void masked_softmax(const T* x, T* y, std::int64_t rows, std::int64_t n);
 
 /// y = x - max - log(sum e^(x - max))
 template <class T>

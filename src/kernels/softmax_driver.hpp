@@ -6,78 +6,93 @@
 #include <limits>
 
 #include "kernels/parallel.hpp"
-#include "kernels/store_run.hpp"
 #include "kernels/sum_exp.hpp"
 #include "kernels/vector_math.hpp"
 
-// What softmax and cross entropy share: rows along the middle of [outer, n, inner], taken a group of columns at a time.
+// What softmax and cross entropy share: rows along the middle of [outer, n, inner], taken some neighbours at a time.
 
 namespace taper::kernels {
 
-/// The most columns in a group.
-inline constexpr std::int64_t kSoftmaxColumns = 64;
+/// The most rows that are taken together.
+inline constexpr std::int64_t kSoftmaxRows = 64;
 
-/// Calls `body(first, width, row)` for groups of `width` neighbouring rows along the middle of [outer, n, inner]:
-/// element j of row c of the group is at first + j * inner + c, and `row` is its number in [outer, inner].
+/// What the maximum of no numbers is.
+template <class T>
+inline constexpr T kNothing = -std::numeric_limits<T>::infinity();
+
+/// Some neighbouring rows: element j of row c is at `first` + j `step` + c `pitch`, and row 0 is number `row` of
+/// [outer, inner]. The elements of a row lie together or, with `inner` > 1, those of all rows do.
+struct SoftmaxGroup {
+  std::int64_t first, width, row, n, step, pitch;
+
+  bool contiguous() const { return step == 1; }
+  std::int64_t at(std::int64_t j, std::int64_t c) const { return first + j * step + c * pitch; }
+  std::int64_t begin(std::int64_t c) const { return first + c * pitch; }
+};
+
+/// Calls `body(group)` for groups of all rows. Contiguous rows that are short come together so that the processor goes
+/// on with the next row while what it folds from one is on its way.
 template <class Body>
 void for_each_softmax_group(std::int64_t outer, std::int64_t n, std::int64_t inner, const Body& body) {
+  constexpr std::int64_t kCost = 16, kElements = 2048;
   if (inner == 0) return;
-  const std::int64_t groups = (inner + kSoftmaxColumns - 1) / kSoftmaxColumns;
-  constexpr std::int64_t kCost = 16;
-  parallel_for(outer * groups, std::max<std::int64_t>(n, 1) * std::min(inner, kSoftmaxColumns) * kCost,
-               [&](std::int64_t first, std::int64_t last) {
-                 for (std::int64_t unit = first; unit < last; ++unit) {
-                   const std::int64_t o = unit / groups, column = unit % groups * kSoftmaxColumns;
-                   body(o * n * inner + column, std::min(inner - column, kSoftmaxColumns), o * inner + column);
+  const bool contiguous = inner == 1;
+  const std::int64_t length = std::max<std::int64_t>(n, 1);
+  const std::int64_t groups = (inner + kSoftmaxRows - 1) / kSoftmaxRows;
+  const std::int64_t step = contiguous ? std::clamp<std::int64_t>(kElements / length, 1, kSoftmaxRows) : 1;
+  parallel_for(outer * groups, length * std::min(inner, kSoftmaxRows) * kCost,
+               [=](std::int64_t first, std::int64_t last) {
+                 for (std::int64_t unit = first; unit < last; unit += step) {
+                   const std::int64_t o = unit / groups, column = unit % groups * kSoftmaxRows;
+                   const std::int64_t width = contiguous ? last - unit : inner - column;
+                   body(SoftmaxGroup{o * n * inner + column, std::min(width, contiguous ? step : kSoftmaxRows),
+                                     o * inner + column, n, inner, contiguous ? n : 1});
                  }
                });
 }
 
-/// Rows of so many elements and more, each contiguous, are worked on one at a time, in vectors.
-inline constexpr std::int64_t kLongRow = 16;
-
-/// top[c] = the largest element of row c of a group at x; NaN if the row holds one.
+/// top[c] = the largest element of row c of a group; NaN if the row holds one, or -inf.
 template <class T>
-void row_maximum(const T* x, std::int64_t n, std::int64_t inner, std::int64_t width, T* top) {
-  if (inner == 1 && n >= kLongRow) {
-    top[0] = extreme_of<true>(x, n);
+void row_maxima(const SoftmaxGroup& g, const T* x, T* top) {
+  if (g.contiguous()) {
+    for (std::int64_t c = 0; c < g.width; ++c) top[c] = largest_of(x + g.begin(c), g.n)[0];
     return;
   }
   const auto larger = [](T v, T best) { return v > best || v != v ? v : best; };
-  for (std::int64_t c = 0; c < width; ++c) top[c] = -std::numeric_limits<T>::infinity();
-  for (std::int64_t j = 0; j < n; ++j)
-    for (std::int64_t c = 0; c < width; ++c) top[c] = larger(x[j * inner + c], top[c]);
+  for (std::int64_t c = 0; c < g.width; ++c) top[c] = kNothing<T>;
+  for (std::int64_t j = 0; j < g.n; ++j)
+    for (std::int64_t c = 0; c < g.width; ++c) top[c] = larger(x[g.at(j, c)], top[c]);
 }
 
-/// Calls `use(j, c, i, e^argument(i, c))` for the elements j of the rows c of a group at `first`, where i is the place
-/// of the element; j rises. The arguments of some elements are taken before the first of them is used.
+/// Calls `use(c, i, e^argument(i, c))` for the elements of rows that lie side by side, where i is the place of the
+/// element, which rises. The arguments of some elements are taken before the first of them is used.
 template <class T, class Argument, class Use>
-void for_each_exp(std::int64_t first, std::int64_t n, std::int64_t inner, std::int64_t width, const Argument& argument,
-                  const Use& use) {
-  // A block of exponentials is vector code; one very short row gains nothing from that.
-  if (inner == 1 && n < 8) {
-    for (std::int64_t j = 0; j < n; ++j)
-      for (std::int64_t c = 0; c < width; ++c) {
-        const std::int64_t i = first + j * inner + c;
-        use(j, c, i, vector_exp(argument(i, c)));
-      }
-    return;
-  }
-  T e[kSoftmaxColumns];
-  const std::int64_t step = kSoftmaxColumns / width;
-  for (std::int64_t from = 0; from < n; from += step) {
-    const std::int64_t to = std::min(from + step, n);
-    if (inner == 1) {
-      for (std::int64_t j = from; j < to; ++j) e[j - from] = vector_exp(argument(first + j, std::int64_t{0}));
-      for (std::int64_t j = from; j < to; ++j) use(j, std::int64_t{0}, first + j, e[j - from]);
-      continue;
-    }
+void for_each_exp(const SoftmaxGroup& g, const Argument& argument, const Use& use) {
+  T e[kSoftmaxRows];
+  const std::int64_t width = g.width, step = kSoftmaxRows / width;
+  for (std::int64_t from = 0; from < g.n; from += step) {
+    const std::int64_t to = std::min(from + step, g.n);
     for (std::int64_t j = from; j < to; ++j)
-      for (std::int64_t c = 0; c < width; ++c) e[(j - from) * width + c] = argument(first + j * inner + c, c);
+      for (std::int64_t c = 0; c < width; ++c) e[(j - from) * width + c] = argument(g.first + j * g.step + c, c);
     for (std::int64_t k = 0; k < (to - from) * width; ++k) e[k] = vector_exp(e[k]);
     for (std::int64_t j = from; j < to; ++j)
-      for (std::int64_t c = 0; c < width; ++c) use(j, c, first + j * inner + c, e[(j - from) * width + c]);
+      for (std::int64_t c = 0; c < width; ++c) use(c, g.first + j * g.step + c, e[(j - from) * width + c]);
   }
+}
+
+/// The largest element of every row of a group, and log_sum[c] = log(sum e^(x_j - top[c])).
+template <class T>
+void log_sums(const SoftmaxGroup& g, const T* x, T* top, double* log_sum) {
+  row_maxima(g, x, top);
+  if (g.contiguous()) {
+    for (std::int64_t c = 0; c < g.width; ++c) log_sum[c] = sum_exp(x + g.begin(c), g.n, top[c]);
+  } else {
+    std::fill_n(log_sum, g.width, 0.0);
+    for_each_exp<T>(
+        g, [&](std::int64_t i, std::int64_t c) { return x[i] - top[c]; },
+        [&](std::int64_t c, std::int64_t, T e) { log_sum[c] += static_cast<double>(e); });
+  }
+  for (std::int64_t c = 0; c < g.width; ++c) log_sum[c] = vector_log(log_sum[c]);
 }
 
 }  // namespace taper::kernels

@@ -1,30 +1,22 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
-#include "kernels/lanes.hpp"
-#include "kernels/loop_hints.hpp"
+#include "kernels/packs.hpp"
 #include "kernels/vector_math.hpp"
 
 namespace taper::kernels {
 
-/// The sum of e^(x_j - top) over a contiguous row; the exponentials are left in `y` unless that is null.
+/// The sum of e^(x_j - top) over a contiguous row.
 template <class T>
-double sum_exp(const T* x, std::int64_t n, T top, T* y) {
-  constexpr std::int64_t kBlock = 64;
-  T block[kBlock];
-  double sum = 0;
-  for (std::int64_t from = 0; from < n; from += kBlock) {
-    const std::int64_t size = std::min(n - from, kBlock);
-    T* const e = y == nullptr ? block : y + from;
-    // e_j = e^(x_j - top), sum = e_0 + e_1 + ...
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t j = 0; j < size; ++j) e[j] = vector_exp(x[from + j] - top);
-    sum += sum_of(
-        size, [e](auto at) __attribute__((always_inline)) { return at(e); });
-  }
-  return sum;
+double sum_exp(const T* x, std::int64_t n, T top) {
+  double sum[1];
+  // sum = e^(x_0 - top) + e^(x_1 - top) + ...
+  sum_packs<T, 1, 1>(
+      n, sum, [=](auto at, auto& sums) __attribute__((always_inline)) {
+        sums[0] += vector_exp(at(x, -std::numeric_limits<T>::infinity()) - top);
+      });
+  return sum[0];
 }
 
 }  // namespace taper::kernels

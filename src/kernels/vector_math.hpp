@@ -4,57 +4,124 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
+
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
+
+#include "kernels/lanes.hpp"
 
 // exp, log and their relatives for float and double, written so that compilers turn a loop over them into vector
 // code: no branches, no calls, no tables. A result depends on the argument alone and has the same bits in scalar and
-// in vector code of any width, because nothing here is fused or reordered. Special values are those of the standard
-// library; the errors given are the largest measured over all exponents, in units in the last place (ulp). Where the
-// standard library is faster in float64, the overload for double is the standard library's.
+// in vector code for one instruction set, because nothing is reordered and `fused` says what is. Special values are
+// those of the standard library; the errors given are the largest measured over all exponents, in units in the last
+// place (ulp). Where the standard library is faster in float64, the overload for double is the standard library's.
 //
-// Sources: e^x after FreeBSD's msun, log and tanh after S. Moshier's Cephes library, erf after N. Juffa.
+// Sources: e^x of doubles after FreeBSD's msun, log and tanh after S. Moshier's Cephes library, erf after N. Juffa.
 
 namespace taper::kernels {
+
+/// What a function of numbers or of vectors of numbers works on: the type of an element, and integers of the same size.
+template <class V>
+struct Elements {
+  using Type = std::remove_cvref_t<decltype(V{}[0])>;
+  using Bits = decltype(V{} < V{});
+};
+template <>
+struct Elements<float> {
+  using Type = float;
+  using Bits = std::uint32_t;
+};
+template <>
+struct Elements<double> {
+  using Type = double;
+  using Bits = std::uint64_t;
+};
+template <class V>
+using Element = typename Elements<V>::Type;
 
 /// How the floating type T is stored.
 template <class T>
 struct Ieee;
 template <>
 struct Ieee<float> {
-  using Bits = std::uint32_t;
   static constexpr int mantissa = 23;
   static constexpr float whole = 12582912;  // 1.5 * 2^23: adding it rounds to a whole number, kept in the low bits
 };
 template <>
 struct Ieee<double> {
-  using Bits = std::uint64_t;
   static constexpr int mantissa = 52;
   static constexpr double whole = 6755399441055744;  // 1.5 * 2^52
 };
 
 /// 2^n, where `shifted` is n + Ieee<T>::whole and n the exponent of a normal number.
-template <class T>
-inline T power_of_two(T shifted) {
-  using Bits = typename Ieee<T>::Bits;
-  return std::bit_cast<T>((std::bit_cast<Bits>(shifted) << Ieee<T>::mantissa) + std::bit_cast<Bits>(T(1)));
+template <class V>
+inline V power_of_two(V shifted) {
+  using Bits = typename Elements<V>::Bits;
+  return std::bit_cast<V>((std::bit_cast<Bits>(shifted) << Ieee<Element<V>>::mantissa) + std::bit_cast<Bits>(V{} + 1));
+}
+
+/// a b + c, rounded once where the processor can do that: for numbers and for vectors alike.
+inline float fused(float a, float b, float c) {
+#ifdef __FMA__
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+inline double fused(double a, double b, double c) {
+#ifdef __FMA__
+  return __builtin_fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+inline Full<float>::type fused(Full<float>::type a, Full<float>::type b, Full<float>::type c) {
+#if defined(__AVX512F__)
+  return Full<float>::type(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
+#elif defined(__FMA__)
+  return Full<float>::type(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
+#else
+  return a * b + c;
+#endif
+}
+inline Full<double>::type fused(Full<double>::type a, Full<double>::type b, Full<double>::type c) {
+#if defined(__AVX512F__)
+  return Full<double>::type(_mm512_fmadd_pd(__m512d(a), __m512d(b), __m512d(c)));
+#elif defined(__FMA__)
+  return Full<double>::type(_mm256_fmadd_pd(__m256d(a), __m256d(b), __m256d(c)));
+#else
+  return a * b + c;
+#endif
+}
+/// The same where one of the three is the same number for all elements.
+template <class V, class B, class C>
+inline V fused(V a, B b, C c) {
+  return fused(a, V{} + b, V{} + c);
 }
 
 /// e^x = 2^n (1 + rest), `shifted` being n + Ieee<T>::whole and rest in [-0.30, 0.42].
-template <class T>
+template <class V>
 struct ExpParts {
-  T shifted, rest;
+  V shifted, rest;
 };
 
-template <class T>
-inline ExpParts<T> exp_parts(T x) {
-  const T shifted = x * T(1.44269504088896340736) + Ieee<T>::whole, n = shifted - Ieee<T>::whole;
-  // x = n ln 2 + high - low,  rest = e^(high - low) - 1 = high - (low - r c / (2 - c))
+template <class V>
+inline ExpParts<V> exp_parts(V x) {
+  using T = Element<V>;
+  const V shifted = fused(x, T(1.44269504088896340736), Ieee<T>::whole), n = shifted - Ieee<T>::whole;
+  // x = n ln 2 + r
   if constexpr (sizeof(T) == sizeof(float)) {
-    const T high = x - n * 6.9314575195e-1f, low = n * 1.4286067653e-6f, r = high - low, s = r * r;
-    const T c = r - s * (1.6666625440e-1f - s * 2.7667332906e-3f);
-    return {shifted, high - (low - r * c / (2 - c))};
+    // rest = r + r^2 q(r),  r = high + low,  whose largest error is 3e-9 of e^r
+    const V high = fused(n, -6.9314575195e-1f, x), low = n * -1.4286067653e-6f, r = high + low;
+    const V cubic =
+        fused(fused(fused(V{} + 1.3820669847e-3f, r, 8.3686746657e-3f), r, 4.1668266058e-2f), r, 1.6666521132e-1f);
+    return {shifted, high + fused(r * r, fused(cubic, r, 4.9999994040e-1f), low)};
   } else {
-    const T high = x - n * 6.93147180369123816490e-1, low = n * 1.90821492927058770002e-10, r = high - low, s = r * r;
-    const T c =
+    // rest = r - r c / (2 - c),  r = high - low
+    const V high = x - n * 6.93147180369123816490e-1, low = n * 1.90821492927058770002e-10, r = high - low, s = r * r;
+    const V c =
         r -
         s * (1.66666666666666019037e-1 +
              s * (-2.77777777770155933842e-3 +
@@ -63,16 +130,31 @@ inline ExpParts<T> exp_parts(T x) {
   }
 }
 
-/// e^x: 0.9 ulp.
-template <class T>
-inline T vector_exp(T x) {
-  constexpr T low = sizeof(T) == sizeof(float) ? T(-104) : T(-746), high = sizeof(T) == sizeof(float) ? T(89) : T(710);
-  x = x < low ? low : x;
-  x = x > high ? high : x;
+/// v 2^n, where `shifted` is n + Ieee<T>::whole and n may be beyond the exponents of normal numbers.
+template <class V>
+inline V scaled_by_power(V v, V shifted) {
+  using T = Element<V>;
+  const V n = shifted - Ieee<T>::whole;
+#ifdef __AVX512F__
+  // GCC 12 takes the unmasked functions for a use of what is not initialised.
+  if constexpr (std::is_same_v<V, Full<float>::type>) return V(_mm512_maskz_scalef_ps(0xffff, __m512(v), __m512(n)));
+  if constexpr (std::is_same_v<V, Full<double>::type>) return V(_mm512_maskz_scalef_pd(0xff, __m512d(v), __m512d(n)));
+#endif
+  // 2^n in two factors
+  const V half = n * T(0.5) + Ieee<T>::whole;
+  return v * power_of_two(half) * power_of_two(n - (half - Ieee<T>::whole) + Ieee<T>::whole);
+}
+
+/// e^x: 0.9 ulp. The other functions are for numbers; this one is for vectors too, lane by lane.
+template <class V>
+inline V vector_exp(V x) {
+  using T = Element<V>;
+  constexpr bool single = sizeof(T) == sizeof(float);
+  const V low = V{} + (single ? T(-104) : T(-746)), high = V{} + (single ? T(89) : T(710));
+  x = low > x ? low : x;
+  x = high < x ? high : x;
   const auto [shifted, rest] = exp_parts(x);
-  // 2^n in two factors, since n may be beyond the exponents of normal numbers.
-  const T n = shifted - Ieee<T>::whole, half = n * T(0.5) + Ieee<T>::whole;
-  return (1 + rest) * power_of_two(half) * power_of_two(n - (half - Ieee<T>::whole) + Ieee<T>::whole);
+  return scaled_by_power(1 + rest, shifted);
 }
 
 /// e^x - 1 for x <= 0; elsewhere unspecified, NaN for NaN: 1 ulp.
@@ -115,7 +197,7 @@ inline double log_of_parts(double r, double n) {
 /// The natural logarithm: 0.9 ulp.
 template <class T>
 inline T vector_log(T x) {
-  using Bits = typename Ieee<T>::Bits;
+  using Bits = typename Elements<T>::Bits;
   constexpr bool single = sizeof(T) == sizeof(float);
   constexpr T kInfinity = std::numeric_limits<T>::infinity(), kLift = single ? T(0x1p25) : T(0x1p54);
   constexpr int kMantissa = Ieee<T>::mantissa;

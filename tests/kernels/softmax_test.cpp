@@ -20,7 +20,8 @@ struct Size {
   std::int64_t outer, n, inner;
   std::int64_t numel() const { return outer * n * inner; }
 };
-const std::vector<Size> kSizes = {{3, 5, 1}, {2, 3, 7}, {1, 2, 67}, {2, 1, 3}, {5, 11, 2}, {0, 3, 2}, {2, 3, 0}};
+const std::vector<Size> kSizes = {{3, 5, 1}, {2, 131, 1}, {2, 3, 7}, {1, 2, 67},
+                                  {2, 1, 3}, {5, 11, 2},  {0, 3, 2}, {2, 3, 0}};
 
 Doubles naive(const Size& s, const Doubles& x, bool log) {
   Doubles y(x.size());
@@ -77,6 +78,25 @@ TEST_CASE("softmax and log_softmax agree with the mathematics along any dimensio
     }
 }
 
+TEST_CASE("softmax and its gradient keep float32's accuracy over rows of any length") {
+  for (const std::int64_t n : {17, 37, 1031, 4099}) {
+    const Size s{3, n, 1};
+    const auto x = numbers<float>(s.numel(), 1, -9, 9), dy = numbers<float>(s.numel(), 2);
+    const Doubles xd(x.begin(), x.end()), dyd(dy.begin(), dy.end());
+    for (bool log : {false, true}) {
+      const auto y = forward(s, x, log);
+      const auto yd = forward(s, xd, log);
+      CHECK(distance(y, naive(s, xd, log)) < 2e-7);
+      CHECK(distance(yd, naive(s, xd, log)) < 1e-14);
+      std::vector<float> dx(x.size());
+      Doubles expected(x.size());
+      backward(s, dy, y, dx, log, false);
+      backward(s, dyd, yd, expected, log, false);
+      CHECK(distance(dx, expected) < 4e-7);
+    }
+  }
+}
+
 TEST_CASE("softmax may write over its input") {
   const Size s{3, 5, 7};
   auto x = numbers<float>(s.numel(), 1);
@@ -111,10 +131,10 @@ TEST_CASE("softmax gives the same bits on any number of threads") {
   }
 }
 
-TEMPLATE_TEST_CASE("rows of nothing but -inf are cleared, and no others", "", float, double) {
+TEMPLATE_TEST_CASE("rows of nothing but -inf give zeros where they are masked, and others do not", "", float, double) {
   const TestType inf = std::numeric_limits<TestType>::infinity(), nan = std::numeric_limits<TestType>::quiet_NaN();
   const std::vector<TestType> x = {-inf, -inf, -inf, -inf, 0, -inf, nan, -inf, -inf, inf, -inf, -inf};
   std::vector<TestType> y(12, TestType(7));
-  kernels::clear_masked_rows(x.data(), y.data(), 4, 3);
-  CHECK(y == std::vector<TestType>{0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7, 7});
+  masked_softmax(x.data(), y.data(), 4, 3);
+  CHECK(same_values(y, {0, 0, 0, 0, 1, 0, nan, nan, nan, nan, nan, nan}));
 }

@@ -1,0 +1,198 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "kernels/lanes.hpp"
+
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
+
+// Rows of contiguous elements, worked on as many at a time as fill the processor's vectors. What is left over at the
+// end of a row is one more vector, of which only a part is read and stored: a row of ten costs little more than one of
+// sixteen.
+
+namespace taper::kernels {
+
+/// As many T as fill a vector, and how many these are.
+template <class T>
+using Pack = typename Full<T>::type;
+template <class T>
+inline constexpr int kPackLanes = kVectorWidth / static_cast<int>(sizeof(T));
+
+/// v in every lane.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> pack_of(T v) {
+  return Pack<T>{} + v;
+}
+
+/// The larger of both, lane by lane; b where a is NaN.
+template <class V>
+[[gnu::always_inline]] inline V larger_of(V a, V b) {
+  return a > b ? a : b;
+}
+
+/// The pack of elements from `i` on: what a term reads by `at(x)` where it means x[i].
+struct WholePack {
+  std::int64_t i;
+
+  template <class T>
+  [[gnu::always_inline]] Pack<T> operator()(const T* x, T = 0) const {
+    Pack<T> v;
+    std::memcpy(&v, x + i, sizeof v);
+    return v;
+  }
+  template <class T>
+  [[gnu::always_inline]] void store(T* y, Pack<T> v) const {
+    std::memcpy(y + i, &v, sizeof v);
+  }
+};
+
+/// The elements [i, i + count), fewer than fill a pack. The lanes without an element are given a value.
+struct PartPack {
+  std::int64_t i;
+  int count;
+
+#if defined(__AVX512F__)
+  [[gnu::always_inline]] Pack<float> operator()(const float* x, float absent = 0) const {
+    return Pack<float>(_mm512_mask_loadu_ps(__m512(pack_of(absent)), static_cast<__mmask16>(mask()), x + i));
+  }
+  [[gnu::always_inline]] Pack<double> operator()(const double* x, double absent = 0) const {
+    return Pack<double>(_mm512_mask_loadu_pd(__m512d(pack_of(absent)), static_cast<__mmask8>(mask()), x + i));
+  }
+  [[gnu::always_inline]] void store(float* y, Pack<float> v) const {
+    _mm512_mask_storeu_ps(y + i, static_cast<__mmask16>(mask()), __m512(v));
+  }
+  [[gnu::always_inline]] void store(double* y, Pack<double> v) const {
+    _mm512_mask_storeu_pd(y + i, static_cast<__mmask8>(mask()), __m512d(v));
+  }
+
+ private:
+  unsigned mask() const { return (1U << count) - 1; }
+#else
+  template <class T>
+  [[gnu::always_inline]] Pack<T> operator()(const T* x, T absent = 0) const {
+    return loaded(x + i, count, absent);
+  }
+  template <class T>
+  [[gnu::always_inline]] void store(T* y, Pack<T> v) const {
+    stored(y + i, count, v);
+  }
+
+ private:
+  // Out of line: every loop over packs ends with them.
+  template <class T>
+  [[gnu::noinline]] static Pack<T> loaded(const T* x, int count, T absent) {
+    T lanes[kPackLanes<T>];
+    for (int k = 0; k < kPackLanes<T>; ++k) lanes[k] = k < count ? x[k] : absent;
+    Pack<T> v;
+    std::memcpy(&v, lanes, sizeof v);
+    return v;
+  }
+  template <class T>
+  [[gnu::noinline]] static void stored(T* y, int count, Pack<T> v) {
+    T lanes[kPackLanes<T>];
+    std::memcpy(lanes, &v, sizeof v);
+    for (int k = 0; k < count; ++k) y[k] = lanes[k];
+  }
+#endif
+};
+
+/// Calls `body(at)` for the packs of `n` elements of T.
+template <class T, class Body>
+[[gnu::always_inline]] inline void for_each_pack(std::int64_t n, const Body& body) {
+  std::int64_t i = 0;
+  for (; i + kPackLanes<T> <= n; i += kPackLanes<T>) body(WholePack{i});
+  if (i < n) body(PartPack{i, static_cast<int>(n - i)});
+}
+
+/// y_i = value(at), or += with `add`; the values may be of elements that are stored over.
+template <class T, class Value>
+[[gnu::always_inline]] inline void store_packs(T* y, std::int64_t n, bool add, const Value& value) {
+  for_each_pack<T>(
+      n, [=](auto at) __attribute__((always_inline)) {
+        const Pack<T> v = value(at);
+        at.store(y, add ? at(y) + v : v);
+      });
+}
+
+/// The sum of a pack's lanes; in double from half of them on.
+[[gnu::always_inline]] inline double sum_of_lanes(Pack<double> v) {
+  Doubles sum[1] = {v};
+  return fold(sum);
+}
+[[gnu::always_inline]] inline double sum_of_lanes(Pack<float> v) {
+  AsManyFloats half[2];
+  std::memcpy(half, &v, sizeof half);
+#if defined(__AVX512F__)
+  // GCC 12 converts vectors in halves, and takes the unmasked intrinsic for a use of what is not initialised.
+  return sum_of_lanes(Doubles(_mm512_maskz_cvtps_pd(0xff, __m256(half[0] + half[1]))));
+#else
+  return sum_of_lanes(__builtin_convertvector(half[0] + half[1], Doubles));
+#endif
+}
+
+/// The sums of K terms over `n` elements, in double: `add(at, sums)` adds the terms of a pack to K packs. Chains of few
+/// additions run in T, `kChains` (1 or 4) beside each other, and are joined in double: an order that depends on n
+/// alone.
+template <class T, int K, int kChains, class Add>
+[[gnu::always_inline]] inline void sum_packs(std::int64_t n, double (&totals)[K], const Add& add) {
+  constexpr std::int64_t kLanes = kPackLanes<T>, kBlock = 16 * kChains * kLanes;
+  for (double& total : totals) total = 0;
+  for (std::int64_t first = 0; first < n; first += kBlock) {
+    const std::int64_t end = n - first < kBlock ? n : first + kBlock;
+    Pack<T> sum[K] = {}, more[3][K] = {};
+    std::int64_t i = first;
+    if constexpr (kChains == 4)
+      for (; i + 4 * kLanes <= end; i += 4 * kLanes) {
+        add(WholePack{i}, sum);
+        add(WholePack{i + kLanes}, more[0]);
+        add(WholePack{i + 2 * kLanes}, more[1]);
+        add(WholePack{i + 3 * kLanes}, more[2]);
+      }
+    for (; i + kLanes <= end; i += kLanes) add(WholePack{i}, sum);
+    if (i < end) add(PartPack{i, static_cast<int>(end - i)}, more[0]);
+    const auto total = [&](int k) __attribute__((always_inline)) {
+      return sum_of_lanes((sum[k] + more[0][k]) + (more[1][k] + more[2][k]));
+    };
+    totals[0] += total(0);
+    if constexpr (K > 1) totals[1] += total(1);
+  }
+}
+
+template <int kDistance, class V, std::size_t... kLane>
+[[gnu::always_inline]] inline V exchanged(V v, std::index_sequence<kLane...>) {
+  return __builtin_shufflevector(v, v, static_cast<int>(kLane ^ kDistance)...);
+}
+
+/// The largest lane of v, in every lane.
+template <class T, int kDistance = kPackLanes<T> / 2>
+[[gnu::always_inline]] inline Pack<T> largest_lane(Pack<T> v) {
+  if constexpr (kDistance > 0) {
+    const Pack<T> other = exchanged<kDistance>(v, std::make_index_sequence<kPackLanes<T>>());
+    return largest_lane<T, kDistance / 2>(larger_of(other, v));
+  } else {
+    return v;
+  }
+}
+
+/// The largest of `n` elements that is not NaN, in every lane; -inf if there is none.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> largest_of(const T* x, std::int64_t n) {
+  constexpr T kNone = -std::numeric_limits<T>::infinity();
+  constexpr std::int64_t kLanes = kPackLanes<T>;
+  Pack<T> top = pack_of(kNone), other = top;
+  std::int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    top = larger_of(WholePack{i}(x), top);
+    other = larger_of(WholePack{i + kLanes}(x), other);
+  }
+  for_each_pack<T>(
+      n - i, [&, rest = x + i ](auto at) __attribute__((always_inline)) { top = larger_of(at(rest, kNone), top); });
+  return largest_lane<T>(larger_of(other, top));
+}
+
+}  // namespace taper::kernels
