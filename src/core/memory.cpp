@@ -1,5 +1,9 @@
 #include "core/memory.hpp"
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #include <bit>
 #include <new>
 
@@ -40,9 +44,33 @@ struct Account {
 };
 constinit thread_local Account account{};
 
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+/// What a block is aligned to. Large ones begin where a huge page does.
+std::align_val_t alignment_of(std::size_t bytes) {
+  return std::align_val_t{bytes >= 2 * kHugePage ? kHugePage : kAlignment};
+}
+
+/// Large arrays are read and written up to twice as fast in huge pages, whose addresses the processor keeps at hand.
+void ask_for_huge_pages([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) noexcept {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  // A system that has none goes on with small ones.
+  if (bytes >= 2 * kHugePage) (void)::madvise(block, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
+#endif
+}
+
+void free_in_system(void* block, std::size_t bytes) noexcept { ::operator delete(block, alignment_of(bytes)); }
+
 void return_to_system(void* block, std::size_t bytes) noexcept {
   account.system_bytes -= std::int64_t(bytes);
-  ::operator delete (block, std::align_val_t{kAlignment});
+  free_in_system(block, bytes);
+}
+
+/// The bytes of the blocks of a class.
+std::size_t class_bytes(int index) {
+  if (index < kSmallClasses) return std::size_t(index) * kAlignment;
+  const int log = 12 + (index - kSmallClasses) / 4, steps = (index - kSmallClasses) % 4 + 1;
+  return (std::size_t{1} << log) + (std::size_t{1} << log) / 4 * std::size_t(steps);
 }
 
 /// Empties the cache when its thread ends; blocks freed even later go straight to the system.
@@ -50,10 +78,10 @@ struct ThreadEnd {
   ~ThreadEnd() {
     account.phase = Phase::closed;
     block_cache.room = 0;
-    for (FreeBlock*& head : block_cache.blocks)
-      while (FreeBlock* block = head) {
-        head = block->next;
-        ::operator delete (block, std::align_val_t{kAlignment});
+    for (int c = 0; c < kSizeClasses; ++c)
+      while (FreeBlock* block = block_cache.blocks[c]) {
+        block_cache.blocks[c] = block->next;
+        free_in_system(block, class_bytes(c));
       }
   }
 };
@@ -68,8 +96,9 @@ void open_cache() noexcept {
 [[gnu::noinline]] void* allocate_from_system(std::size_t bytes) {
   if (account.phase == Phase::unused) open_cache();
   ++account.system_allocations;
-  void* block = ::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow);
+  void* block = ::operator new(bytes, alignment_of(bytes), std::nothrow);
   if (!block) fail(ErrorKind::io, "memory: the system refused an allocation: expected ", bytes, " bytes, got none");
+  ask_for_huge_pages(block, bytes);
   account.system_bytes += std::int64_t(bytes);
   return block;
 }
