@@ -146,32 +146,4 @@ struct Full<std::int64_t> {
   typedef std::int64_t type __attribute__((vector_size(kVectorWidth)));
 };
 
-/// The largest of `n` >= 1 elements, or the smallest; NaN if there is one.
-template <bool largest, class T>
-inline T extreme_of(const T* x, std::int64_t n) {
-  using Vector = typename Full<T>::type;
-  constexpr std::int64_t kLanes = kVectorWidth / static_cast<int>(sizeof(T));
-  const auto better = [](T v, T best) { return (largest ? v > best : v < best) || v != v ? v : best; };
-  T best = x[0];
-  std::int64_t i = 1;
-  if (n >= 2 * kLanes) {
-    Vector a, b, v;
-    std::memcpy(&a, x, sizeof a);
-    std::memcpy(&b, x + kLanes, sizeof b);
-    for (i = 2 * kLanes; i + 2 * kLanes <= n; i += 2 * kLanes) {
-      std::memcpy(&v, x + i, sizeof v);
-      a = ((largest ? v > a : v < a) | (v != v)) ? v : a;
-      std::memcpy(&v, x + i + kLanes, sizeof v);
-      b = ((largest ? v > b : v < b) | (v != v)) ? v : b;
-    }
-    a = ((largest ? b > a : b < a) | (b != b)) ? b : a;
-    T lane[kLanes];
-    std::memcpy(lane, &a, sizeof a);
-    best = lane[0];
-    for (int k = 1; k < kLanes; ++k) best = better(lane[k], best);
-  }
-  for (; i < n; ++i) best = better(x[i], best);
-  return best;
-}
-
 }  // namespace taper::kernels

@@ -4,6 +4,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/extreme_of.hpp"
 #include "kernels/reduce_driver.hpp"
 #include "kernels/sum_exp.hpp"
 
@@ -51,7 +52,7 @@ void moments(const ReducePlan& p, const Offsets& start, std::int64_t width, cons
 
 /// The best of the `n` elements at x.
 template <class T>
-T best_of(Extreme extreme, const T* x, std::int64_t n) {
+[[gnu::noinline]] T best_of(Extreme extreme, const T* x, std::int64_t n) {
   return extreme == Extreme::max ? extreme_of<true>(x, n) : extreme_of<false>(x, n);
 }
 
@@ -60,21 +61,53 @@ template <class T>
 void best_of_group(const ReducePlan& p, const Offsets& start, std::int64_t width, Extreme extreme, const T* x,
                    T* best) {
   for_each_block(p, start, [&](const Offsets& o, std::int64_t done) {
+    const T* const from = x + o.at[0];
     if (width == 1 && p.rows.stride[0] == 1) {
-      const T run = best_of(extreme, x + o.at[0], p.rows.extent);
+      const T run = best_of(extreme, from, p.rows.extent);
       if (done == 0 || beats(extreme, run, best[0])) best[0] = run;
       return;
     }
-    for (std::int64_t j = 0; j < p.rows.extent; ++j) {
-      const T* const row = x + o.at[0] + j * p.rows.stride[0];
-      if (done == 0 && j == 0)
-        std::copy_n(row, width, best);
-      else if (extreme == Extreme::max)
-        for (std::int64_t c = 0; c < width; ++c) best[c] = beats(Extreme::max, row[c], best[c]) ? row[c] : best[c];
-      else
-        for (std::int64_t c = 0; c < width; ++c) best[c] = beats(Extreme::min, row[c], best[c]) ? row[c] : best[c];
-    }
+    if (done == 0) std::copy_n(from, width, best);
+    if (extreme == Extreme::max)
+      extreme_of_rows<true>(from, p.rows.extent, p.rows.stride[0], width, best);
+    else
+      extreme_of_rows<false>(from, p.rows.extent, p.rows.stride[0], width, best);
   });
+}
+
+/// The first of `n` elements that is `best`, which is one of them; the first NaN if `best` is NaN.
+template <class T>
+[[gnu::noinline]] std::int64_t place_of(T best, const T* x, std::int64_t n) {
+  constexpr std::int64_t kPart = 64;
+  std::int64_t i = 0;
+  for (; i + kPart <= n; i += kPart) {
+    T others = 1;  // 0 if one of the part is it
+    for (std::int64_t k = 0; k < kPart; ++k) others = x[i + k] == best ? T(0) : x[i + k] != x[i + k] ? T(0) : others;
+    if (others == 0) break;
+  }
+  while (i < n - 1 && !(x[i] == best || is_nan(x[i]))) ++i;
+  return i;
+}
+
+/// An integer of the size of T, so that one vector holds as many of both.
+template <class T>
+using Number = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+
+/// place_c = the first of the `n` rows in which column c is best_c, or NaN; -1 if there is none.
+template <class T>
+[[gnu::noinline]] void places_of_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, const T* best,
+                                      Number<T>* place) {
+  for (std::int64_t c = 0; c < width; ++c) place[c] = -1;
+  for (std::int64_t j = n - 1; j >= 0; --j) {
+    const T* const a = x + j * row;
+    const auto number = static_cast<Number<T>>(j);
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t c = 0; c < width; ++c) {
+      const T v = a[c], b = best[c];
+      const Number<T> found = place[c];
+      place[c] = v == b ? number : v != v ? number : found;
+    }
+  }
 }
 
 }  // namespace
@@ -82,6 +115,10 @@ void best_of_group(const ReducePlan& p, const Offsets& start, std::int64_t width
 template <class T>
 void reduce_sum(const ReducePlan& plan, const T* x, T* y) {
   // y = sum x
+  if constexpr (!std::is_integral_v<T>)
+    if (in_runs(plan))
+      return for_each_run(plan, x,
+                          [y, n = plan.rows.extent](std::int64_t o, const T* run) { y[o] = T(sum_run(run, n)); });
   for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     Accumulator<T> sum[kReduceColumns] = {};
     if constexpr (std::is_integral_v<T>)
@@ -96,6 +133,10 @@ void reduce_sum(const ReducePlan& plan, const T* x, T* y) {
 template <class T>
 void reduce_mean(const ReducePlan& plan, const T* x, T* y) {
   // y = sum x / count
+  if (in_runs(plan))
+    return for_each_run(plan, x, [y, n = plan.rows.extent](std::int64_t o, const T* run) {
+      y[o] = T(sum_run(run, n) / static_cast<double>(n));
+    });
   for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     double mean[kReduceColumns];
     mean_group(plan, start, width, mean, x);
@@ -116,13 +157,8 @@ void reduce_var(const ReducePlan& plan, double correction, const T* x, T* y) {
 
 template <class T>
 void reduce_std(const ReducePlan& plan, double correction, const T* x, T* y) {
-  const double divisor = degrees_of_freedom(plan, correction);
-  // y = sqrt(sum (x - mean)^2 / divisor)
-  for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double mean[kReduceColumns], square[kReduceColumns];
-    moments(plan, start, width, x, mean, square);
-    for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(std::sqrt(square[c] / divisor));
-  });
+  reduce_var(plan, correction, x, y);
+  for (std::int64_t o = 0; o < plan.outputs; ++o) y[o] = std::sqrt(y[o]);
 }
 
 template <class T>
@@ -140,6 +176,9 @@ void reduce_prod(const ReducePlan& plan, const T* x, T* y) {
 template <class T>
 void reduce_extreme(const ReducePlan& plan, Extreme extreme, const T* x, T* y) {
   // y = the best x
+  if (in_runs(plan))
+    return for_each_run(plan, x,
+                        [=, n = plan.rows.extent](std::int64_t o, const T* run) { y[o] = best_of(extreme, run, n); });
   for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     T best[kReduceColumns];
     best_of_group(plan, start, width, extreme, x, best);
@@ -150,12 +189,25 @@ void reduce_extreme(const ReducePlan& plan, Extreme extreme, const T* x, T* y) {
 template <class T>
 void arg_extreme(const ReducePlan& plan, Extreme extreme, const T* x, T* y, std::int64_t* index) {
   // index = the first place of the best x
-  for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+  if (in_runs(plan))
+    return for_each_run(plan, x, [=, n = plan.rows.extent](std::int64_t o, const T* run) {
+      const T best = best_of(extreme, run, n);
+      index[o] = place_of(best, run, n);
+      if (y != nullptr) y[o] = best;
+    });
+  for_each_group(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     T best[kReduceColumns];
-    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t j) {
-      if (j != 0 && !beats(extreme, x[i], best[c])) return;
-      best[c] = x[i];
-      index[out + c] = j;
+    best_of_group(plan, start, width, extreme, x, best);
+    for (std::int64_t c = 0; c < width; ++c) index[out + c] = -1;
+    for_each_block(plan, start, [&](const Offsets& o, std::int64_t done) {
+      constexpr std::int64_t kRows = std::int64_t{1} << 30;  // whose numbers fit
+      for (std::int64_t j = 0; j < plan.rows.extent; j += kRows) {
+        Number<T> place[kReduceColumns];
+        const std::int64_t row = plan.rows.stride[0];
+        places_of_rows(x + o.at[0] + j * row, std::min(kRows, plan.rows.extent - j), row, width, best, place);
+        for (std::int64_t c = 0; c < width; ++c)
+          if (index[out + c] < 0 && place[c] >= 0) index[out + c] = done + j + place[c];
+      }
     });
     if (y != nullptr)
       for (std::int64_t c = 0; c < width; ++c) y[out + c] = best[c];

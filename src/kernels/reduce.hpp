@@ -7,8 +7,9 @@
 namespace taper::kernels {
 
 // Reductions of a row-major x over the dimensions named by a plan (`reduce_plan(shape, dims)`), one result for every
-// kept position, in row-major order. Sums of floating numbers run in double in an order fixed by the plan. NaN spreads.
-// The gradients write (or, with `add`, add to) every element of dx, which has the shape of x; y is the forward result.
+// kept position, in row-major order. Sums of floating numbers run in double, of float in short chains joined in double,
+// in an order fixed by the plan. NaN spreads. The gradients write (or, with `add`, add to) every element of dx, which
+// has the shape of x; y is the forward result.
 
 /// Sum; 0 over nothing. float, double, int64 (wraps). A contiguous run is summed by `sum_row`.
 template <class T>
@@ -16,7 +17,8 @@ void reduce_sum(const ReducePlan& plan, const T* x, T* y);
 template <class T>
 void reduce_sum_grad(const ReducePlan& plan, const T* dy, T* dx, bool add);
 
-/// Sum divided by the count; NaN over nothing. Over a contiguous run bit-equal to average pooling of that run.
+/// Sum divided by the count; NaN over nothing. Over a contiguous run of up to 4096 elements bit-equal to average
+/// pooling of that run.
 template <class T>
 void reduce_mean(const ReducePlan& plan, const T* x, T* y);
 template <class T>

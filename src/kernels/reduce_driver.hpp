@@ -41,16 +41,17 @@ void sum_group(const ReducePlan& p, const Offsets& start, std::int64_t width, do
   });
 }
 
-/// sum[c] += x_{j, c} for `n` rows of `width` columns, four rows at a time.
+/// sum[c] += x_{j, c} for `n` rows of `width` columns: eight rows are added in a tree of their own type, then in
+/// double.
 template <class T>
-void add_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, double* sum) {
+[[gnu::noinline]] void add_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, double* sum) {
   std::int64_t j = 0;
-  for (; j + 4 <= n; j += 4) {
-    const T *const a = x + j * row, *const b = a + row, *const c = b + row, *const d = c + row;
+  for (; j + 8 <= n; j += 8) {
+    const T *const a = x + j * row, *const b = a + row, *const c = b + row, *const d = c + row, *const e = d + row,
+                   *const f = e + row, *const g = f + row, *const h = g + row;
     TAPER_INDEPENDENT_TURNS
     for (std::int64_t i = 0; i < width; ++i)
-      sum[i] += (static_cast<double>(a[i]) + static_cast<double>(b[i])) +
-                (static_cast<double>(c[i]) + static_cast<double>(d[i]));
+      sum[i] += static_cast<double>(((a[i] + b[i]) + (c[i] + d[i])) + ((e[i] + f[i]) + (g[i] + h[i])));
   }
   for (; j < n; ++j) {
     const T* const a = x + j * row;
@@ -59,26 +60,87 @@ void add_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, 
   }
 }
 
-/// sum[c] = sum of the stored elements of output c; a contiguous run by `sum_row`.
+/// The same for rows that follow each other: of narrow ones, several are taken for one long row first.
+template <class T>
+[[gnu::noinline]] void add_block(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, double* sum) {
+  constexpr std::int64_t kWide = 128;
+  const std::int64_t side = kWide / width, turns = n / side;
+  if (row == width && side >= 4 && turns >= 8) {
+    double wide[kWide] = {};
+    add_rows(x, turns, side * width, side * width, wide);
+    for (std::int64_t k = 0; k < side; ++k)
+      for (std::int64_t c = 0; c < width; ++c) sum[c] += wide[k * width + c];
+    x += turns * side * row;
+    n -= turns * side;
+  }
+  add_rows(x, n, row, width, sum);
+}
+
+/// The longest run that `sum_row` sums.
+constexpr std::int64_t kLongRun = 4096;
+
+/// The sum of a long run: four elements of each of 16 lanes are added in a tree of their own type, then in double.
+template <class T>
+double sum_long_run(const T* x, std::int64_t n) {
+  constexpr std::int64_t kLanes = 16, kBlock = 4 * kLanes;
+  double lanes[kLanes] = {};
+  const T* const end = x + n / kBlock * kBlock;
+  for (; x != end; x += kBlock)
+    for (std::int64_t i = 0; i < kLanes; ++i)
+      lanes[i] += static_cast<double>((x[i] + x[i + kLanes]) + (x[i + 2 * kLanes] + x[i + 3 * kLanes]));
+  return sum_row(lanes, kLanes) + sum_row(x, n % kBlock);
+}
+
+/// The sum of `n` contiguous elements; a long run in parallel, in pieces whose size depends on `n` alone.
+template <class T>
+[[gnu::noinline]] double sum_run(const T* x, std::int64_t n) {
+  if (n <= kLongRun) return sum_row(x, n);
+  constexpr std::int64_t kSlots = 64, kInMemory = 1 << 22;
+  const std::int64_t piece = std::max<std::int64_t>(8 * kLongRun, (n / kSlots / kLongRun + 1) * kLongRun);
+  const std::int64_t pieces = (n + piece - 1) / piece;
+  double slots[kSlots];
+  parallel_for(pieces, piece / 8, [=, to = &slots[0]](std::int64_t first, std::int64_t last) {
+    for (std::int64_t k = first; k < last; ++k) {
+      const T* const from = x + k * piece;
+      const std::int64_t size = std::min(piece, n - k * piece);
+      // The memory is no faster than `sum_row`, and likes to be read strictly from first to last.
+      to[k] = n > kInMemory ? sum_row(from, size) : sum_long_run(from, size);
+    }
+  });
+  tree_sum(slots, pieces, 1);
+  return slots[0];
+}
+
+/// sum[c] = sum of the stored elements of output c; a contiguous run by `sum_run`.
 template <class T>
 void sum_group(const ReducePlan& p, const Offsets& start, std::int64_t width, double* sum, const T* x) {
   const std::int64_t row = p.rows.stride[0];
-  if (width > 1) {
-    for (std::int64_t c = 0; c < width; ++c) sum[c] = 0;
+  for (std::int64_t c = 0; c < width; ++c) sum[c] = 0;
+  if (width > 1 || row > 1) {
     for_each_block(p, start,
-                   [&](const Offsets& o, std::int64_t) { add_rows(x + o.at[0], p.rows.extent, row, width, sum); });
-    return;
-  }
-  if (row > 1) {
-    sum_group(p, start, width, sum, [x](std::int64_t, std::int64_t i) { return x[i]; });
+                   [&](const Offsets& o, std::int64_t) { add_block(x + o.at[0], p.rows.extent, row, width, sum); });
     return;
   }
   bool first = true;
-  sum[0] = 0;
   for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
-    const double run = sum_row(x + o.at[0], p.rows.extent);
+    const double run = sum_run(x + o.at[0], p.rows.extent);
     sum[0] = first ? run : sum[0] + run;
     first = false;
+  });
+}
+
+/// Whether output o is reduced from elements [o n, (o + 1) n).
+inline bool in_runs(const ReducePlan& p) {
+  return p.columns.extent == 1 && p.rows.stride[0] == 1 && p.reduced_rank == 0 &&
+         (p.kept_rank == 0 || (p.kept_rank == 1 && p.kept[0].stride[0] == p.rows.extent));
+}
+
+/// Calls `body(output, run)` for every output of a plan that is `in_runs`.
+template <class T, class Body>
+void for_each_run(const ReducePlan& p, T* x, const Body& body) {
+  const std::int64_t n = p.rows.extent;
+  parallel_for(p.outputs, std::max<std::int64_t>(n, 8), [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t o = first; o < last; ++o) body(o, x + o * n);
   });
 }
 

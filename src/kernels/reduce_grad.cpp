@@ -26,50 +26,77 @@ void spread_over_equals(const ReducePlan& plan, const T* dy, const T* y, T* dx, 
   });
 }
 
-}  // namespace
-
+/// to_i = from_i, or to_i += from_i; one value for all i where `step` is 0.
 template <class T>
-void reduce_sum_grad(const ReducePlan& plan, const T* dy, T* dx, bool add) {
-  // dx_i = dy
-  spread(plan, 1, dx, add, [dy](std::int64_t o, std::int64_t) { return dy[o]; });
+[[gnu::noinline]] void put_row(const T* from, std::int64_t step, T* to, std::int64_t n, bool add) {
+  const T value = *from;
+  if (step == 0 && add)
+    for (std::int64_t i = 0; i < n; ++i) to[i] += value;
+  else if (step == 0)
+    for (std::int64_t i = 0; i < n; ++i) to[i] = value;
+  else if (add)
+    for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
+  else
+    for (std::int64_t i = 0; i < n; ++i) to[i] = from[i];
 }
 
+/// dx_i = dy / divisor
 template <class T>
-void reduce_mean_grad(const ReducePlan& plan, const T* dy, T* dx, bool add) {
-  const T count = static_cast<T>(plan.count);
-  // dx_i = dy / count
-  spread(plan, 2, dx, add, [=](std::int64_t o, std::int64_t) { return dy[o] / count; });
-}
-
-template <class T>
-void reduce_var_grad(const ReducePlan& plan, double correction, const T* dy, const T* x, T* dx, bool add) {
-  const double divisor = degrees_of_freedom(plan, correction);
-  // dx_i = 2 (x_i - mean) / divisor dy
-  for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double mean[kReduceColumns], slope[kReduceColumns];
-    mean_group(plan, start, width, mean, x);
-    for (std::int64_t c = 0; c < width; ++c) slope[c] = 2 / divisor * static_cast<double>(dy[out + c]);
-    write_group(plan, start, width, dx, add, [x, &slope, &mean](std::int64_t c, std::int64_t i) {
-      return T(slope[c] * (static_cast<double>(x[i]) - mean[c]));
+void spread_quotients(const ReducePlan& plan, const T* dy, T divisor, T* dx, bool add) {
+  if (in_runs(plan))
+    return for_each_run(plan, dx, [=, n = plan.rows.extent](std::int64_t o, T* run) {
+      const T value = dy[o] / divisor;
+      put_row(&value, 0, run, n, add);
+    });
+  for_each_group(plan, 1, [=, &plan](std::int64_t out, std::int64_t width, const Offsets& start) {
+    T value[kReduceColumns];
+    for (std::int64_t c = 0; c < width; ++c) value[c] = dy[out + c] / divisor;
+    const bool run = width == 1 && plan.rows.stride[0] == 1;
+    for_each_block(plan, start, [&](const Offsets& o, std::int64_t) {
+      const std::int64_t rows = run ? 1 : plan.rows.extent;
+      for (std::int64_t j = 0; j < rows; ++j)
+        put_row(value, run ? 0 : 1, dx + o.at[0] + j * plan.rows.stride[0], run ? plan.rows.extent : width, add);
     });
   });
 }
 
+/// dx_i = 2 (x_i - mean) / divisor dy, of the variance; of its root y, if there is one, divided by 2 y.
 template <class T>
-void reduce_std_grad(const ReducePlan& plan, double correction, const T* dy, const T* x, const T* y, T* dx, bool add) {
+void deviation_grad(const ReducePlan& plan, double correction, const T* dy, const T* x, const T* y, T* dx, bool add) {
   const double divisor = degrees_of_freedom(plan, correction);
-  // dx_i = (x_i - mean) / (divisor y) dy
   for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     double mean[kReduceColumns], slope[kReduceColumns];
     mean_group(plan, start, width, mean, x);
     for (std::int64_t c = 0; c < width; ++c) {
-      const double deviation = static_cast<double>(y[out + c]);
+      const double deviation = y != nullptr ? static_cast<double>(y[out + c]) : 0.5;
       slope[c] = (deviation == 0 ? 0 : static_cast<double>(dy[out + c]) / deviation) / divisor;
     }
     write_group(plan, start, width, dx, add, [x, &slope, &mean](std::int64_t c, std::int64_t i) {
       return T(slope[c] * (static_cast<double>(x[i]) - mean[c]));
     });
   });
+}
+
+}  // namespace
+
+template <class T>
+void reduce_sum_grad(const ReducePlan& plan, const T* dy, T* dx, bool add) {
+  spread_quotients(plan, dy, T(1), dx, add);
+}
+
+template <class T>
+void reduce_mean_grad(const ReducePlan& plan, const T* dy, T* dx, bool add) {
+  spread_quotients(plan, dy, static_cast<T>(plan.count), dx, add);
+}
+
+template <class T>
+void reduce_var_grad(const ReducePlan& plan, double correction, const T* dy, const T* x, T* dx, bool add) {
+  deviation_grad<T>(plan, correction, dy, x, nullptr, dx, add);
+}
+
+template <class T>
+void reduce_std_grad(const ReducePlan& plan, double correction, const T* dy, const T* x, const T* y, T* dx, bool add) {
+  deviation_grad(plan, correction, dy, x, y, dx, add);
 }
 
 template <class T>

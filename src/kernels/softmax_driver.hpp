@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/extreme_of.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/sum_exp.hpp"
 #include "kernels/vector_math.hpp"

@@ -335,3 +335,53 @@ TEST_CASE("reductions give the same bits on any number of threads") {
     }));
   }
 }
+
+TEST_CASE("extremes and their places are right wherever infinities and NaN stand, in runs and in columns") {
+  const float inf = INFINITY, nan = NAN;
+  bool right = true;
+  for (std::int64_t n : {1, 2, 5, 7, 13, 19, 37, 67, 131})
+    for (std::int64_t width : {1, 3, 41})
+      for (float special : {0.5f, inf, -inf, nan})
+        for (std::int64_t at = 0; at < n; at += 1 + n / 11) {
+          auto x = numbers<float>(n * width, 9);
+          const std::int64_t column = width / 2;
+          x[std::size_t(at * width + column)] = special;
+          const ReducePlan plan = reduce_plan(Shape{n, width}, 0b01);
+          for (Extreme extreme : {Extreme::max, Extreme::min}) {
+            std::vector<float> y(std::size_t(width), 77), there(y);
+            Ints index(y.size(), -1);
+            reduce_extreme(plan, extreme, x.data(), y.data());
+            arg_extreme(plan, extreme, x.data(), there.data(), index.data());
+            for (std::int64_t c = 0; c < width; ++c) {
+              std::int64_t best = 0;
+              for (std::int64_t j = 1; j < n; ++j) {
+                const float v = x[std::size_t(j * width + c)], b = x[std::size_t(best * width + c)];
+                if ((extreme == Extreme::max ? v > b : v < b) || (std::isnan(v) && !std::isnan(b))) best = j;
+              }
+              const float expected = x[std::size_t(best * width + c)], got = y[std::size_t(c)];
+              right = right && index[std::size_t(c)] == best && same_values<float>({got}, {expected}) &&
+                      same_values<float>({there[std::size_t(c)]}, {expected});
+            }
+          }
+        }
+  CHECK(right);
+}
+
+TEST_CASE("sums of runs and columns of any length are accurate, with the same bits on any number of threads") {
+  for (std::int64_t n : {63, 4096, 4097, 40009, 300007, 4200007})
+    for (std::int64_t width : {1, 3, 67}) {
+      if (n * width > 5000000) continue;
+      const auto x = numbers<float>(n * width, 10, -1, 2);
+      std::vector<double> exact(std::size_t(width), 0);
+      for (std::int64_t i = 0; i < n * width; ++i) exact[std::size_t(i % width)] += double(x[std::size_t(i)]);
+      const ReducePlan plan = reduce_plan(Shape{n, width}, 0b01);
+      const auto sums = [&] {
+        std::vector<float> y(std::size_t(width), 77);
+        reduce_sum(plan, x.data(), y.data());
+        return y;
+      };
+      INFO(n << " " << width);
+      CHECK(distance(sums(), exact) < 1e-7);
+      CHECK(same_on_any_threads(sums));
+    }
+}

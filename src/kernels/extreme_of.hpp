@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "kernels/lanes.hpp"
+
+// The largest or smallest of elements; NaN if there is one.
+
+namespace taper::kernels {
+
+/// `N` elements of T side by side.
+template <class T, int N>
+struct Several {
+  typedef T type __attribute__((vector_size(N * sizeof(T))));
+};
+
+template <class T, int N>
+[[gnu::always_inline]] inline typename Several<T, N>::type several_at(const T* x) {
+  typename Several<T, N>::type v;
+  std::memcpy(&v, x, sizeof v);
+  return v;
+}
+
+/// The better of two, or of each lane's two: NaN before anything else.
+template <bool largest, class V>
+[[gnu::always_inline]] inline V better_of(V v, V best) {
+  return (largest ? v > best : v < best) | (v != v) ? v : best;
+}
+
+/// The same, but `best` if `v` is NaN.
+template <bool largest, class V>
+[[gnu::always_inline]] inline V better_number_of(V v, V best) {
+  return (largest ? v > best : v < best) ? v : best;
+}
+
+/// All lanes joined: halves by `join`, again and again.
+template <int N, class T, class Join>
+[[gnu::always_inline]] inline T join_lanes(typename Several<T, N>::type v, const Join& join) {
+  if constexpr (N * sizeof(T) == 16) {
+    if constexpr (N == 2) return join(v[0], v[1]);
+    if constexpr (N == 4) return join(join(v[0], v[2]), join(v[1], v[3]));
+  } else {
+    typename Several<T, N / 2>::type half[2];
+    std::memcpy(half, &v, sizeof v);
+    return join_lanes<N / 2, T>(join(half[0], half[1]), join);
+  }
+}
+
+/// The best of `n` >= 1 elements.
+template <bool largest, class T, int N = kVectorWidth / static_cast<int>(sizeof(T))>
+T extreme_of(const T* x, std::int64_t n) {
+  if constexpr (N * sizeof(T) >= 16) {
+    if (n < N) return extreme_of<largest, T, N / 2>(x, n);
+    using Vector = typename Several<T, N>::type;
+    // The last vector overlaps the one before, which changes nothing.
+    Vector a = several_at<T, N>(x), b = several_at<T, N>(x + n - N), zero = a * 0 + b * 0;
+    std::int64_t i = N;
+    for (; i + 2 * N <= n; i += 2 * N) {
+      const Vector v = several_at<T, N>(x + i), w = several_at<T, N>(x + i + N);
+      a = better_number_of<largest>(v, a);
+      b = better_number_of<largest>(w, b);
+      zero += (v + w) * 0;
+    }
+    if (i + N <= n) {
+      const Vector v = several_at<T, N>(x + i);
+      a = better_number_of<largest>(v, a);
+      zero += v * 0;
+    }
+    const T best = join_lanes<N, T>(better_number_of<largest>(a, b),
+                                    [](auto c, auto d) { return better_number_of<largest>(c, d); });
+    // The zeros are none if there is a NaN among the elements, or an infinite sum.
+    if (join_lanes<N, T>(zero, [](auto c, auto d) { return c + d; }) == 0) return best;
+    bool has_nan = false;
+    for (i = 0; i < n; ++i) has_nan |= x[i] != x[i];
+    return has_nan ? std::numeric_limits<T>::quiet_NaN() : best;
+  } else {
+    T best = x[0];
+    for (std::int64_t i = 1; i < n; ++i) best = better_of<largest>(x[i], best);
+    return best;
+  }
+}
+
+/// best_c = the best of best_c and of what stands in column c of the `n` rows.
+template <bool largest, class T>
+[[gnu::noinline]] void extreme_of_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, T* best) {
+  constexpr int N = kVectorWidth / static_cast<int>(sizeof(T));
+  const auto row_of = [=](std::int64_t j) { return x + (j < n ? j : n - 1) * row; };
+  for (std::int64_t j = 0; j < n; j += 4) {
+    // The last row may be read more than once, which changes nothing.
+    const T *const a = row_of(j), *const b = row_of(j + 1), *const c = row_of(j + 2), *const d = row_of(j + 3);
+    typename Several<T, N>::type zero = {};
+    const auto join = [&](auto better, std::int64_t i) __attribute__((always_inline)) {
+      const auto va = several_at<T, N>(a + i), vb = several_at<T, N>(b + i), vc = several_at<T, N>(c + i),
+                 vd = several_at<T, N>(d + i);
+      zero += ((va + vb) + (vc + vd)) * 0;
+      const auto all = better(better(better(va, vb), better(vc, vd)), several_at<T, N>(best + i));
+      std::memcpy(best + i, &all, sizeof all);
+    };
+    std::int64_t i = 0;
+    for (; i + N <= width; i += N) join([](auto v, auto w) { return better_number_of<largest>(v, w); }, i);
+    // As for a run: the zeros are none if there was a NaN, or an infinite sum.
+    if (join_lanes<N, T>(zero, [](auto v, auto w) { return v + w; }) != 0)
+      for (i = 0; i + N <= width; i += N) join([](auto v, auto w) { return better_of<largest>(v, w); }, i);
+    for (; i < width; ++i)
+      best[i] = better_of<largest>(better_of<largest>(better_of<largest>(a[i], b[i]), better_of<largest>(c[i], d[i])),
+                                   best[i]);
+  }
+}
+
+}  // namespace taper::kernels
