@@ -38,10 +38,9 @@ void backward(const BackwardArgs& args) {
   const T* dy = args.output_gradient.as<T>();
   if (const GradientSlot& dx = args.input_gradients[0])
     kernels::conv_backward_input(params, dy, args.inputs[1].as<T>(), dx.as<T>(), dx.add);
-  if (const GradientSlot& dw = args.input_gradients[1])
-    kernels::conv_backward_weight(params, dy, args.inputs[0].as<T>(), dw.as<T>(), dw.add);
-  if (args.input_gradients.size() < 3) return;
-  if (const GradientSlot& db = args.input_gradients[2]) kernels::conv_backward_bias(params, dy, db.as<T>(), db.add);
+  const GradientSlot none{}, &dw = args.input_gradients[1];
+  const GradientSlot& db = args.input_gradients.size() > 2 ? args.input_gradients[2] : none;
+  kernels::conv_backward_parameters(params, dy, args.inputs[0].as<T>(), dw.as<T>(), dw.add, db.as<T>(), db.add);
 }
 
 constexpr Op conv_op(const char* name) {

@@ -36,4 +36,8 @@ void conv_backward_weight(const ConvParams& p, const T* dy, const T* x, T* dw, b
 template <class T>
 void conv_backward_bias(const ConvParams& p, const T* dy, T* db, bool add);
 
+/// Both gradients in one pass where that is faster. What is null is not computed.
+template <class T>
+void conv_backward_parameters(const ConvParams& p, const T* dy, const T* x, T* dw, bool add_dw, T* db, bool add_db);
+
 }  // namespace taper::kernels

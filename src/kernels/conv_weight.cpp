@@ -2,6 +2,7 @@
 
 #include "kernels/conv.hpp"
 #include "kernels/conv_geometry.hpp"
+#include "kernels/conv_short.hpp"
 #include "kernels/conv_slab.hpp"
 
 // The gradient of the weight: dw[o, c, t] = sum over samples n and positions i of dy[n, o, i] x[n, c, i s + t d - pad].
@@ -317,9 +318,18 @@ void conv_backward_bias(const ConvParams& p, const T* dy, T* db, bool add) {
   });
 }
 
+template <class T>
+void conv_backward_parameters(const ConvParams& p, const T* dy, const T* x, T* dw, bool add_dw, T* db, bool add_db) {
+  if (dw != nullptr && short_backward_parameters(p, dy, x, dw, add_dw, db, add_db)) return;
+  if (dw != nullptr) conv_backward_weight(p, dy, x, dw, add_dw);
+  if (db != nullptr) conv_backward_bias(p, dy, db, add_db);
+}
+
 template void conv_backward_weight(const ConvParams&, const float*, const float*, float*, bool);
 template void conv_backward_weight(const ConvParams&, const double*, const double*, double*, bool);
 template void conv_backward_bias(const ConvParams&, const float*, float*, bool);
 template void conv_backward_bias(const ConvParams&, const double*, double*, bool);
+template void conv_backward_parameters(const ConvParams&, const float*, const float*, float*, bool, float*, bool);
+template void conv_backward_parameters(const ConvParams&, const double*, const double*, double*, bool, double*, bool);
 
 }  // namespace taper::kernels

@@ -60,8 +60,7 @@ struct Problem {
                 std::vector<T>(b.size(), before)};
     conv_forward(p, x.data(), w.data(), b.data(), r.y.data());
     conv_backward_input(p, dy.data(), w.data(), r.dx.data(), add);
-    conv_backward_weight(p, dy.data(), x.data(), r.dw.data(), add);
-    conv_backward_bias(p, dy.data(), r.db.data(), add);
+    conv_backward_parameters(p, dy.data(), x.data(), r.dw.data(), add, r.db.data(), add);
     return r;
   }
 };
@@ -195,6 +194,45 @@ TEMPLATE_TEST_CASE("a convolution of a signal that reaches too far for slabs agr
     for (TestType& v : added) v -= 2;
     const auto fresh = problem.run(p).dw;
     CHECK(relative_error(added, {fresh.begin(), fresh.end()}) < 2 * tolerance<TestType>());
+  }
+}
+
+TEMPLATE_TEST_CASE("a convolution of few terms along short lines agrees with its definition", "", float, double) {
+  // Lines of one vector and of two, rows that fill no tile, groups, more positions than one chain and one float32 sum.
+  for (const auto& p : {params(13, 3, 32, 10, 3, 1, 1), params(7, 2, 5, 29, 7, 1, 2, 2), params(211, 5, 37, 23, 2),
+                        params(11, 6, 51, 17, 3, 1, 4, 1, 3), params(3, 31, 2, 16, 2, 1, 1), params(401, 1, 3, 13, 3),
+                        params(29, 7, 19, 1, 9, 1, 4)}) {
+    CAPTURE(p.batch, p.in_channels, p.out_channels, p.in[2]);
+    CHECK(error_of<TestType>(p) < tolerance<TestType>());
+    const Problem<TestType> problem(p);
+    auto added = problem.run(p, true, TestType(2));
+    const auto fresh = problem.run(p);
+    for (auto* v : {&added.dw, &added.db})
+      for (TestType& value : *v) value -= 2;
+    CHECK(relative_error(added.dw, {fresh.dw.begin(), fresh.dw.end()}) < 2 * tolerance<TestType>());
+    CHECK(relative_error(added.db, {fresh.db.begin(), fresh.db.end()}) < 2 * tolerance<TestType>());
+  }
+}
+
+TEMPLATE_TEST_CASE("the gradients of weight and bias are computed in one pass, or one of them alone", "", float,
+                   double) {
+  for (const auto& p : {params(13, 3, 32, 10, 3, 1, 1), params(3, 5, 7, 61, 3, 2)}) {
+    const Problem<TestType> problem(p);
+    const auto g = oracle::conv_backward(definition(p), problem.x, problem.w, problem.dy);
+    const TestType *x = problem.x.data(), *dy = problem.dy.data();
+    TestType* const none = nullptr;
+    for (const bool through_one : {false, true}) {
+      std::vector<TestType> dw(g.dw.size(), NAN), db(g.db.size(), NAN);
+      if (through_one) {
+        conv_backward_parameters(p, dy, x, dw.data(), false, none, false);
+        conv_backward_parameters(p, dy, x, none, false, db.data(), false);
+      } else {
+        conv_backward_weight(p, dy, x, dw.data(), false);
+        conv_backward_bias(p, dy, db.data(), false);
+      }
+      CHECK(relative_error(dw, g.dw) < tolerance<TestType>());
+      CHECK(relative_error(db, g.db) < tolerance<TestType>());
+    }
   }
 }
 
