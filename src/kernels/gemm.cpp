@@ -7,6 +7,12 @@ namespace taper::kernels {
 
 namespace {
 
+/// Whether `n` rows, `row` elements apart, lie so near each other that nothing is gained by bringing them together.
+template <class T>
+bool is_near(std::int64_t row, std::int64_t n) {
+  return row <= (std::int64_t{1} << 18) / static_cast<std::int64_t>(sizeof(T)) / n;
+}
+
 /// The rows [i, i + rows) of op(A) for the terms [k, k + depth).
 template <class T>
 Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64_t rows, std::int64_t k,
@@ -23,7 +29,7 @@ Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64
   }
   const T* from = a + k * p.lda + i;
   // The tiles walk down the columns of A: far rows are brought together unless the block is read only once or twice.
-  if (rows <= 24 || depth <= 64) return {from, 1, p.lda};
+  if (rows <= 24 || is_near<T>(p.lda, depth)) return {from, 1, p.lda};
   const std::int64_t row = packed_row<T>(rows);
   for (std::int64_t d = 0; d < depth; ++d) copy_run(from + d * p.lda, rows, packed + d * row);
   return {packed, 1, row};
@@ -35,7 +41,7 @@ Right<T> right_operand(const GemmParams& p, const T* b, std::int64_t j, std::int
                        std::int64_t k, std::int64_t depth) {
   const T* from = p.transpose_b ? b + j * p.ldb + k : b + k * p.ldb + j;
   const bool whole_vectors = columns % kLanes<T> == 0;
-  if (!p.transpose_b && whole_vectors && (rows <= 24 || depth <= 64)) return {from, p.ldb};
+  if (!p.transpose_b && whole_vectors && (rows <= 24 || is_near<T>(p.ldb, depth))) return {from, p.ldb};
   T* packed = scratch<T>().right;
   const std::int64_t row = packed_row<T>(columns);
   if (p.transpose_b) {

@@ -17,11 +17,8 @@ constexpr int kTileRows = kLanes<T> == 2       ? 4
                           : kVectorBytes == 64 ? 12
                                                : 6;
 
-/// Tiles of up to so many rows are wider: enough independent sums to hide the latency of the additions.
-constexpr int kWideRows = kVectorBytes == 64 ? 3 : 2;
-
-/// Vectors of the widest tile of `rows` rows.
-constexpr int widest(std::int64_t rows) { return rows <= kWideRows ? 4 : 2; }
+/// Vectors of the widest tile of `rows` rows: enough independent sums to hide the latency of the additions.
+constexpr int widest(std::int64_t rows) { return rows == 1 ? 8 : rows <= (kVectorBytes == 64 ? 6 : 2) ? 4 : 2; }
 
 /// Rows of a tile that are found from one pointer: processors add one or two distances to it by themselves.
 constexpr int kPointerRows = 3;
@@ -57,7 +54,7 @@ template <class T, int R, int W>
 void multiply_tile(const Tile<T>& t, std::int64_t first, std::int64_t end) {
   const std::int64_t a_row = t.a_row;
   const T* column[W];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int v = 0; v < W; ++v) {
     column[v] = t.b + t.b_vector[v];
     hide(column[v]);
@@ -65,13 +62,13 @@ void multiply_tile(const Tile<T>& t, std::int64_t first, std::int64_t end) {
   Vector<T> sum[R][W];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < W; ++v) sum[r][v] = Vector<T>{};
   for (std::int64_t k = first; k < end; ++k) {
     const T* a = t.a + t.a_term[k];
     const std::int64_t term = t.b_term[k];
     Vector<T> right[W];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < W; ++v) right[v] = load(column[v] + term);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
@@ -80,21 +77,21 @@ void multiply_tile(const Tile<T>& t, std::int64_t first, std::int64_t end) {
         hide(a);
       }
       const Vector<T> left = a[r % kPointerRows * a_row] - Vector<T>{};
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int v = 0; v < W; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
     }
   }
   const std::int64_t from_row = t.from.row, to_row = t.to.row;
   const T* from[W];
   T* to[W];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int v = 0; v < W; ++v) {
     from[v] = t.from.data + t.from.vector[v];
     to[v] = t.to.data + t.to.vector[v];
   }
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < W; ++v) {
       store(load(from[v]) + sum[r][v], to[v]);
       from[v] += from_row;
@@ -105,23 +102,31 @@ void multiply_tile(const Tile<T>& t, std::int64_t first, std::int64_t end) {
 template <class T>
 using TileFunction = void (*)(const Tile<T>&, std::int64_t, std::int64_t);
 
-/// The tiles of one height for 1, 2 and 4 vectors.
+/// The tiles of one height for 1, 2, 4 and 8 vectors.
 template <class T>
 struct TileWidths {
-  TileFunction<T> of[3];
+  TileFunction<T> of[4];
+
+  TileFunction<T> operator[](int width) const { return of[__builtin_ctz(static_cast<unsigned>(width))]; }
 };
 template <class T, int R>
 constexpr TileWidths<T> tile_widths() {
-  if constexpr (widest(R) == 4)
-    return {{multiply_tile<T, R, 1>, multiply_tile<T, R, 2>, multiply_tile<T, R, 4>}};
-  else
-    return {{multiply_tile<T, R, 1>, multiply_tile<T, R, 2>, nullptr}};
+  TileWidths<T> tiles{{multiply_tile<T, R, 1>, multiply_tile<T, R, 2>}};
+  if constexpr (widest(R) >= 4) tiles.of[2] = multiply_tile<T, R, 4>;
+  if constexpr (widest(R) >= 8) tiles.of[3] = multiply_tile<T, R, 8>;
+  return tiles;
 }
 template <class T, int... I>
-TileFunction<T> find_tile(std::int64_t rows, int width, std::integer_sequence<int, I...>) {
+const TileWidths<T>* all_tiles(std::integer_sequence<int, I...>) {
   static constexpr TileWidths<T> kTiles[] = {tile_widths<T, I + 1>()...};
-  return kTiles[rows - 1].of[width / 2];
+  return kTiles;
 }
+
+/// The first vectors of a row next to each other, and one vector for all.
+template <class T>
+constexpr std::int64_t kSide[8] = {
+    0, kLanes<T>, 2 * kLanes<T>, 3 * kLanes<T>, 4 * kLanes<T>, 5 * kLanes<T>, 6 * kLanes<T>, 7 * kLanes<T>};
+constexpr std::int64_t kSame[8] = {};
 
 /// c = total, or += with `add`, for `rows` rows of `width` vectors, of which only the first `count[v]` elements count.
 template <class T>
@@ -136,31 +141,30 @@ void add_tile(std::int64_t rows, int width, const T* total, const int* count, co
     }
 }
 
-/// c[r, :] = bias + sum over k of a[r, k] b[k, :], or +=, for a tile's rows: sums of `kChain` terms, and the sum of
-/// those.
+/// c[r, :] = from[r, :] + sum over k of a[r, k] b[k, :], or += with `add`, for a tile of `rows` rows and `width`
+/// vectors, `whole` if all elements count: sums of `kChain` terms, and the sum of those.
 template <class T>
-void sum_tile(std::int64_t rows, int width, std::int64_t depth, const ListedOperands<T>& x, const Vectors<T>& c,
-              bool add) {
-  static constexpr std::int64_t kSide[4] = {0, kLanes<T>, 2 * kLanes<T>, 3 * kLanes<T>}, kSame[4] = {};
-  alignas(kVectorBytes) static constexpr T kZeros[kLanes<T>] = {};
-  alignas(kVectorBytes) T total[2 * kTileRows<T> * kLanes<T>], start[kTileRows<T> * kLanes<T>];
-  bool whole = true;
-  for (int v = 0; v < width; ++v) whole = whole && x.c_count[v] == kLanes<T>;
-  Tile<T> tile{x.a,      x.a_row,    x.a_term,           x.b,
-               x.b_term, x.b_vector, {kZeros, 0, kSame}, {total, width * kLanes<T>, kSide}};
-  if (x.bias != nullptr) {
-    for (std::int64_t r = 0; r < rows; ++r) store(x.bias[r] - Vector<T>{}, start + r * kLanes<T>);
-    tile.from = {start, kLanes<T>, kSame};
-  }
-  const TileFunction<T> multiply = find_tile<T>(rows, width, std::make_integer_sequence<int, kTileRows<T>>());
+inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile, const Vectors<T>& c,
+                     std::int64_t rows, int width, const int* count, bool whole, bool add) {
+  alignas(kVectorBytes) T total[2 * kTileRows<T> * kLanes<T>];
+  const std::int64_t row = width * kLanes<T>;
+  tile.to = {total, row, kSide<T>};
+  // The rows of c are far from each other, and are needed after the last term.
+  if (depth >= 64)
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (int v = 0; v < width; ++v) __builtin_prefetch(c.data + r * c.row + c.vector[v]);
   std::int64_t k = 0;
   for (; depth - k > kChain<T>; k += kChain<T>) {
     multiply(tile, k, k + kChain<T>);
-    tile.from = {total, width * kLanes<T>, kSide};
+    tile.from = {total, row, kSide<T>};
   }
-  if (whole && !add) tile.to = c;
+  if (whole && (!add || k == 0)) {
+    if (add) tile.from = {c.data, c.row, c.vector};
+    tile.to = c;
+    return multiply(tile, k, depth);
+  }
   multiply(tile, k, depth);
-  if (!whole || add) add_tile<T>(rows, width, total, x.c_count, c, add);
+  add_tile<T>(rows, width, total, count, c, add);
 }
 
 typedef float Quad __attribute__((vector_size(16)));
@@ -239,20 +243,31 @@ struct OwnedScratch : Scratch<T> {
 template <class T>
 void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const ListedOperands<T>& x, T* c,
                     std::int64_t ldc, bool add) {
+  alignas(kVectorBytes) static constexpr T kZeros[kLanes<T>] = {};
+  alignas(kVectorBytes) T bias[kBlockRows * kLanes<T>];
+  Vectors<const T> from{kZeros, 0, kSame};
+  if (x.bias != nullptr) {
+    for (std::int64_t r = 0; r < rows; ++r) store(x.bias[r] - Vector<T>{}, bias + r * kLanes<T>);
+    from = {bias, kLanes<T>, kSame};
+  }
   // Tiles as tall as each other. The rows run inside the columns, so that the tile's columns of b stay in the
   // first-level cache.
+  const TileWidths<T>* const all = all_tiles<T>(std::make_integer_sequence<int, kTileRows<T>>());
   const std::int64_t tiles = (rows + kTileRows<T> - 1) / kTileRows<T>, least = rows / tiles, taller = rows % tiles;
   const std::int64_t vectors = (columns + kLanes<T> - 1) / kLanes<T>;
   int width = widest(least + (taller > 0));
   for (std::int64_t v = 0; v < vectors; v += width) {
     while (width > vectors - v) width /= 2;
+    bool whole = true;
+    for (int i = 0; i < width; ++i) whole = whole && x.c_count[v + i] == kLanes<T>;
+    Tile<T> tile{x.a, x.a_row, x.a_term, x.b, x.b_term, x.b_vector + v, from, {}};
     std::int64_t i = 0;
-    for (std::int64_t tile = 0; tile < tiles; ++tile) {
-      const std::int64_t height = least + (tile < taller);
-      sum_tile<T>(height, width, depth,
-                  {x.a + i * x.a_row, x.a_row, x.a_term, x.b, x.b_term, x.b_vector + v, x.c_vector + v, x.c_count + v,
-                   x.bias != nullptr ? x.bias + i : nullptr},
-                  {c + i * ldc, ldc, x.c_vector + v}, add);
+    for (std::int64_t n = 0; n < tiles; ++n) {
+      const std::int64_t height = least + (n < taller);
+      tile.a = x.a + i * x.a_row;
+      tile.from = {from.data + i * from.row, from.row, from.vector};
+      sum_tile<T>(all[height - 1][width], depth, tile, {c + i * ldc, ldc, x.c_vector + v}, height, width, x.c_count + v,
+                  whole, add);
       i += height;
     }
   }
