@@ -4,9 +4,9 @@
 #include <cmath>
 #include <type_traits>
 
+#include "kernels/broadcast_tiles.hpp"
 #include "kernels/loop_hints.hpp"
-#include "kernels/parallel.hpp"
-#include "kernels/sum_row.hpp"
+#include "kernels/reduce_driver.hpp"
 
 namespace taper::kernels {
 
@@ -182,92 +182,25 @@ using Row = void (*)(const T* a, const T* b, Y* y, std::int64_t n);
 template <class T, class B>
 using GradRow = void (*)(const T* g, const T* a, const B* b, T* d, std::int64_t n);
 
-/// Long rows are cut into pieces of this many elements, so that one row can keep several threads busy.
-constexpr std::int64_t kPiece = 16384;
-
-/// Elements that a buffer holds.
-constexpr std::int64_t kBuffer = 256;
-
-/// Calls `row(y, offsets, n)` for every piece of every row of the plan.
-template <class Body>
-void for_each_row(const BroadcastPlan& p, std::int64_t cost, const Body& row) {
-  if (p.numel == 0) return;
-  const std::int64_t pieces = (p.inner + kPiece - 1) / kPiece;
-  parallel_for(p.numel / p.inner * pieces, std::min(p.inner, kPiece) * cost,
-               [&](std::int64_t first, std::int64_t last) {
-                 for (std::int64_t unit = first; unit < last; ++unit) {
-                   const std::int64_t outer = pieces == 1 ? unit : unit / pieces;
-                   const std::int64_t start = (unit - outer * pieces) * kPiece;
-                   std::int64_t at[BroadcastPlan::kOperands], rest = outer;
-                   for (int k = 0; k < BroadcastPlan::kOperands; ++k) at[k] = start * p.inner_stride[k];
-                   for (int d = p.outer_rank - 1; d >= 0; --d) {
-                     const std::int64_t quotient = d == 0 ? 0 : rest / p.extent[d];
-                     const std::int64_t i = rest - quotient * p.extent[d];
-                     rest = quotient;
-                     for (int k = 0; k < BroadcastPlan::kOperands; ++k) at[k] += i * p.stride[k][d];
-                   }
-                   row(outer * p.inner + start, at, std::min(p.inner - start, kPiece));
-                 }
-               });
-}
-
-/// An operand's elements one after the other, `stride` apart in memory: a pointer to them where they are contiguous,
-/// else a buffer with a copy.
-template <class T>
-class Run {
- public:
-  /// The `n` <= kBuffer elements from `x` on. What was repeated before is not filled in again.
-  const T* at(const T* x, std::int64_t stride, std::int64_t n) {
-    if (stride == 1) return x;
-    if (stride == 0) {
-      if (x != repeated_ || n > filled_) std::fill_n(buffer_, n, *x);
-      repeated_ = x;
-      filled_ = n;
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) buffer_[i] = x[i * stride];
-    }
-    return buffer_;
-  }
-
- private:
-  T buffer_[kBuffer];
-  const T* repeated_ = nullptr;
-  std::int64_t filled_ = 0;
-};
-
-/// Calls `body(first, size)` for consecutive parts of [0, n) that fit a buffer; one part if nothing goes through one.
-template <class Body>
-void for_each_part(std::int64_t n, bool buffered, const Body& body) {
-  const std::int64_t most = buffered ? kBuffer : n;
-  for (std::int64_t i = 0; i < n; i += most) body(i, std::min(most, n - i));
-}
-
-/// y = f(a, b), the operands being contiguous or one of them repeated.
+/// y = f(a, b)
 template <class T, class Y>
 void apply(const BroadcastPlan& p, const T* a, const T* b, Y* y, std::int64_t cost, Row<T, Y> f) {
-  for_each_row(p, cost, [=, &p](std::int64_t out, const std::int64_t* at, std::int64_t n) {
-    const int sa = p.inner_stride[0], sb = p.inner_stride[1];
-    Run<T> u, v;
-    for_each_part(n, sa == 0 || sb == 0, [&](std::int64_t i, std::int64_t size) {
-      f(u.at(a + at[0] + i * sa, sa, size), v.at(b + at[1] + i * sb, sb, size), y + out + i, size);
-    });
+  const bool buffered = p.inner_stride[0] == 0 || p.inner_stride[1] == 0;
+  for_each_tile(p, cost, buffered, [=](Buffers& buffers, const Tile& t) {
+    f(t.operand(buffers, 0, a), t.operand(buffers, 1, b), y + t.out, t.rows * t.n);
   });
 }
 
 /// dx_i = f(dy_i, a_i, b_i) where x is not repeated.
 template <class T, class B>
 void grad_elementwise(const BroadcastPlan& p, const T* dy, const T* a, const B* b, T* dx, bool add, GradRow<T, B> f) {
-  for_each_row(p, 4, [=, &p](std::int64_t out, const std::int64_t* at, std::int64_t n) {
-    const int su = p.inner_stride[1], sv = p.inner_stride[2];
-    Run<T> u;
-    Run<B> v;
-    T fresh[kBuffer];
-    for_each_part(n, add || su == 0 || sv == 0, [&](std::int64_t i, std::int64_t size) {
-      T* const d = dx + out + i;
-      f(dy + at[0] + i, u.at(a + at[1] + i * su, su, size), v.at(b + at[2] + i * sv, sv, size), add ? fresh : d, size);
-      if (add)
-        for (std::int64_t j = 0; j < size; ++j) d[j] += fresh[j];
-    });
+  const bool buffered = add || p.inner_stride[1] == 0 || p.inner_stride[2] == 0;
+  for_each_tile(p, 4, buffered, [=](Buffers& buffers, const Tile& t) {
+    T *const d = dx + t.out, *const fresh = add ? buffers.room<T>() : d;
+    const std::int64_t n = t.rows * t.n;
+    f(dy + t.out, t.operand(buffers, 1, a), t.operand(buffers, 2, b), fresh, n);
+    if (add)
+      for (std::int64_t i = 0; i < n; ++i) d[i] += fresh[i];
   });
 }
 
@@ -275,30 +208,34 @@ void grad_elementwise(const BroadcastPlan& p, const T* dy, const T* a, const B* 
 template <class T, class B>
 void grad_reduced(const ReducePlan& p, const T* dy, const T* a, const B* b, T* dx, bool add, GradRow<T, B> f) {
   const std::int64_t* const rs = p.rows.stride;
-  const std::int64_t* const cs = p.columns.stride;
   for_each_group(p, 4, [=, &p](std::int64_t out, std::int64_t width, const Offsets& start) {
     double sum[kReduceColumns] = {};
-    Run<T> g, u;
-    Run<B> v;
-    T fresh[kBuffer];
-    // The `n` terms from an offset on, the elements being `stride` apart.
-    const auto terms = [&](const Offsets& o, std::int64_t i, const std::int64_t* step, const std::int64_t* stride,
-                           std::int64_t n) -> const T* {
-      const T* const from = g.at(dy + o.at[0] + i * step[0], stride[0], n);
-      if (f == nullptr) return from;
-      f(from, u.at(a + o.at[1] + i * step[1], stride[1], n), v.at(b + o.at[2] + i * step[2], stride[2], n), fresh, n);
-      return fresh;
-    };
+    Buffers buffers;
+    // A run is a row, of which a part is worked on at once; else as many rows as there is room for.
+    const bool run = width == 1 && rs[0] == 1;
+    const std::int64_t* const cs = run ? rs : p.columns.stride;
+    const std::int64_t step = run ? kBuffer : kBuffer / width;
+    // Rows whose elements lie side by side need not be brought together.
+    const bool alone = !run && width >= kLongRow / 2;
     for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
-      if (width == 1) {
-        const bool buffered = f != nullptr || rs[0] != 1;
-        for_each_part(p.rows.extent, buffered,
-                      [&](std::int64_t j, std::int64_t n) { sum[0] += sum_row(terms(o, j, rs, rs, n), n); });
-        return;
+      if (f == nullptr && (run || p.columns.stride[0] == 1)) {
+        const T* const from = dy + o.at[0];
+        return run ? void(sum[0] += sum_run(from, p.rows.extent)) : add_block(from, p.rows.extent, rs[0], width, sum);
       }
-      for (std::int64_t j = 0; j < p.rows.extent; ++j) {
-        const T* const term = terms(o, j, rs, cs, width);
-        for (std::int64_t c = 0; c < width; ++c) sum[c] += static_cast<double>(term[c]);
+      for (std::int64_t j = 0; j < p.rows.extent; j += step) {
+        const std::int64_t taken = std::min(step, p.rows.extent - j);
+        const std::int64_t rows = run || alone ? 1 : taken, n = run ? taken : width;
+        T* const terms = buffers.room<T>();
+        for (std::int64_t r = 0; r < (alone ? taken : 1); ++r) {
+          const std::int64_t row = j + r;
+          const T* const g = buffers.operands[0].at(dy + o.at[0] + row * rs[0], {rs[0], cs[0]}, rows, n);
+          if (f == nullptr)
+            std::copy_n(g, rows * n, terms + r * n);
+          else
+            f(g, buffers.operands[1].at(a + o.at[1] + row * rs[1], {rs[1], cs[1]}, rows, n),
+              buffers.operands[2].at(b + o.at[2] + row * rs[2], {rs[2], cs[2]}, rows, n), terms + r * n, rows * n);
+        }
+        run ? void(sum[0] += sum_row(terms, n)) : add_rows(terms, taken, width, width, sum);
       }
     });
     for (std::int64_t c = 0; c < width; ++c) dx[out + c] = add ? dx[out + c] + T(sum[c]) : T(sum[c]);
@@ -373,32 +310,30 @@ void compare(const BroadcastPlan& plan, const T* a, const T* b, std::int64_t* y)
 
 template <class T>
 void where(const BroadcastPlan& plan, const std::int64_t* condition, const T* a, const T* b, T* y) {
-  for_each_row(plan, 2, [=, &plan](std::int64_t out, const std::int64_t* at, std::int64_t n) {
-    const int sc = plan.inner_stride[0], su = plan.inner_stride[1], sv = plan.inner_stride[2];
-    Run<std::int64_t> c;
-    Run<T> u, v;
-    for_each_part(n, sc == 0 || su == 0 || sv == 0, [&](std::int64_t first, std::int64_t size) {
-      const std::int64_t* const chosen = c.at(condition + at[0] + first * sc, sc, size);
-      const T* const yes = u.at(a + at[1] + first * su, su, size);
-      const T* const no = v.at(b + at[2] + first * sv, sv, size);
-      T* const to = y + out + first;
-      // y_i = c_i ? a_i : b_i
-      TAPER_INDEPENDENT_TURNS
-      for (std::int64_t i = 0; i < size; ++i) {
-        const T first_choice = yes[i], second_choice = no[i];
-        to[i] = chosen[i] != 0 ? first_choice : second_choice;
-      }
-    });
+  const bool buffered = plan.inner_stride[0] == 0 || plan.inner_stride[1] == 0 || plan.inner_stride[2] == 0;
+  for_each_tile(plan, 2, buffered, [=](Buffers& buffers, const Tile& t) {
+    const std::int64_t* const chosen = t.operand(buffers, 0, condition);
+    const T *const yes = t.operand(buffers, 1, a), *const no = t.operand(buffers, 2, b);
+    T* const to = y + t.out;
+    // y_i = c_i ? a_i : b_i
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t i = 0; i < t.rows * t.n; ++i) {
+      const T first_choice = yes[i], second_choice = no[i];
+      to[i] = chosen[i] != 0 ? first_choice : second_choice;
+    }
   });
 }
 
 template <class T>
 void broadcast_copy(const BroadcastPlan& plan, const T* x, T* y) {
-  for_each_row(plan, 1, [=, &plan](std::int64_t out, const std::int64_t* at, std::int64_t n) {
-    if (plan.inner_stride[0] != 0)
-      std::copy_n(x + at[0], n, y + out);
-    else
-      std::fill_n(y + out, n, x[at[0]]);
+  for_each_tile(plan, 1, false, [=](Buffers&, const Tile& t) {
+    for (std::int64_t r = 0; r < t.rows; ++r) {
+      const T* const from = x + t.at[0] + r * t.strides[0].row;
+      if (t.strides[0].column != 0)
+        std::copy_n(from, t.n, y + t.out + r * t.n);
+      else
+        std::fill_n(y + t.out + r * t.n, t.n, *from);
+    }
   });
 }
 

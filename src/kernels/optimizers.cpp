@@ -1,7 +1,10 @@
 #include "kernels/optimizers.hpp"
 
+#include <bit>
 #include <cmath>
+#include <type_traits>
 
+#include "kernels/lanes.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/sum_blocks.hpp"
@@ -10,10 +13,25 @@ namespace taper::kernels {
 
 namespace {
 
+/// What a gradient is multiplied by, so that a step goes downhill, or uphill.
 template <class T>
-T descent(T g, bool maximize) {
-  return maximize ? -g : g;
+T direction(bool maximize) {
+  return maximize ? T(-1) : T(1);
 }
+
+/// One of two, the same for all elements of a loop: by bits, so that the loop is compiled once and without a branch.
+template <class T>
+class Choice {
+ public:
+  explicit Choice(bool first) : mask_(first ? ~Bits(0) : Bits(0)) {}
+  T operator()(T first, T second) const {
+    return std::bit_cast<T>((std::bit_cast<Bits>(first) & mask_) | (std::bit_cast<Bits>(second) & ~mask_));
+  }
+
+ private:
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  Bits mask_;
+};
 
 /// Calls `body(arrays, begin, end)` so that all elements are covered, in parallel over those of all arrays together.
 template <class Body>
@@ -47,16 +65,17 @@ void sgd_range(const SgdStep& s, const StepArrays& a, std::int64_t begin, std::i
   const T* const g = as<T>(a.g);
   T* const momentum = as<T>(a.state[0]);
   const T decay = T(s.weight_decay), mu = T(s.momentum), fresh = T(1 - s.dampening), rate = T(-s.lr);
-  const bool decays = s.weight_decay != 0, first = s.first, nesterov = s.nesterov, maximize = s.maximize;
+  const T sign = direction<T>(s.maximize);
+  const Choice<T> decays(s.weight_decay != 0), first(s.first), nesterov(s.nesterov);
   // d = g + decay p,  m = mu m + (1 - dampening) d,  p = p - lr (nesterov ? d + mu m : m)
   TAPER_INDEPENDENT_TURNS
   for (std::int64_t i = begin; i < end; ++i) {
-    T d = descent(g[i], maximize);
-    d = decays ? d + decay * p[i] : d;
+    T d = sign * g[i];
+    d = decays(d + decay * p[i], d);
     if constexpr (kMomentum) {
-      const T m = first ? d : momentum[i] * mu + fresh * d;
+      const T m = first(d, momentum[i] * mu + fresh * d);
       momentum[i] = m;
-      d = nesterov ? d + mu * m : m;
+      d = nesterov(d + mu * m, m);
     }
     p[i] = p[i] + rate * d;
   }
@@ -65,22 +84,22 @@ void sgd_range(const SgdStep& s, const StepArrays& a, std::int64_t begin, std::i
 /// What an Adam step multiplies by, which is the same for all elements.
 template <class T>
 struct AdamNumbers {
-  T decay, keep, weight1, beta1, beta2, weight2, root2, eps, rate;
-  bool decays, near_old, maximize;
+  T sign, decay, keep, weight1, beta1, beta2, weight2, inverse_root2, eps, rate;
+  Choice<T> decays, near_old;
 
   explicit AdamNumbers(const AdamStep& s)
-      : decay(T(s.decoupled ? 0 : s.weight_decay)),
+      : sign(direction<T>(s.maximize)),
+        decay(T(s.decoupled ? 0 : s.weight_decay)),
         keep(T(s.decoupled ? 1 - s.lr * s.weight_decay : 1)),
         weight1(T(1 - s.beta1)),
         beta1(T(s.beta1)),
         beta2(T(s.beta2)),
         weight2(T(1 - s.beta2)),
-        root2(T(std::sqrt(1 - std::pow(s.beta2, static_cast<double>(s.step))))),
+        inverse_root2(T(1 / std::sqrt(1 - std::pow(s.beta2, static_cast<double>(s.step))))),
         eps(T(s.eps)),
         rate(T(-(s.lr / (1 - std::pow(s.beta1, static_cast<double>(s.step)))))),
         decays(decay != 0),
-        near_old(1 - s.beta1 < 0.5),
-        maximize(s.maximize) {}
+        near_old(1 - s.beta1 < 0.5) {}
 };
 
 template <bool kAmsgrad, class T>
@@ -93,10 +112,11 @@ void adam_range(const AdamNumbers<T>& numbers, const StepArrays& a, std::int64_t
   TAPER_INDEPENDENT_TURNS
   for (std::int64_t i = begin; i < end; ++i) {
     const T value = p[i] * s.keep;
-    T d = descent(g[i], s.maximize);
-    d = s.decays ? d + s.decay * value : d;
+    T d = s.sign * g[i];
+    d = s.decays(d + s.decay * value, d);
     // PyTorch's lerp starts from the nearer end.
-    const T m = s.near_old ? average[i] + s.weight1 * (d - average[i]) : d - (d - average[i]) * s.beta1;
+    const T gap = d - average[i];
+    const T m = s.near_old(average[i] + s.weight1 * gap, d - gap * s.beta1);
     const T v = square[i] * s.beta2 + s.weight2 * d * d;
     average[i] = m;
     square[i] = v;
@@ -106,7 +126,56 @@ void adam_range(const AdamNumbers<T>& numbers, const StepArrays& a, std::int64_t
       largest = max_square[i] > v || max_square[i] != max_square[i] ? max_square[i] : v;
       max_square[i] = largest;
     }
-    p[i] = value + s.rate * m / (std::sqrt(largest) / s.root2 + s.eps);
+    p[i] = value + s.rate * m / (std::sqrt(largest) * s.inverse_root2 + s.eps);
+  }
+}
+
+/// What an RMSprop step multiplies by.
+template <class T>
+struct RmspropNumbers {
+  T sign, decay, mu, rate, alpha, fresh, eps;
+  Choice<T> decays, near_old;
+
+  explicit RmspropNumbers(const RmspropStep& s)
+      : sign(direction<T>(s.maximize)),
+        decay(T(s.weight_decay)),
+        mu(T(s.momentum)),
+        rate(T(-s.lr)),
+        alpha(T(s.alpha)),
+        fresh(T(1 - s.alpha)),
+        eps(T(s.eps)),
+        decays(s.weight_decay != 0),
+        near_old(1 - s.alpha < 0.5) {}
+};
+
+template <bool kCentered, bool kMomentum, class T>
+void rmsprop_range(const RmspropNumbers<T>& numbers, const StepArrays& arrays, std::int64_t begin, std::int64_t end) {
+  T *const p = as<T>(arrays.p), *const square = as<T>(arrays.state[0]);
+  T *const average = as<T>(arrays.state[1]), *const buffer = as<T>(arrays.state[kCentered ? 2 : 1]);
+  const T* const g = as<T>(arrays.g);
+  const RmspropNumbers<T> s = numbers;
+  // v = alpha v + (1 - alpha) d^2,  a = alpha a + (1 - alpha) d,  b = mu b + d / (sqrt(v - a^2) + eps),  p = p - lr b
+  TAPER_INDEPENDENT_TURNS
+  for (std::int64_t i = begin; i < end; ++i) {
+    T d = s.sign * g[i];
+    d = s.decays(d + s.decay * p[i], d);
+    T spread = square[i] * s.alpha + s.fresh * d * d;
+    square[i] = spread;
+    if constexpr (kCentered) {
+      // PyTorch's lerp starts from the nearer end.
+      const T gap = d - average[i];
+      const T a = s.near_old(average[i] + s.fresh * gap, d - gap * s.alpha);
+      average[i] = a;
+      spread = spread - a * a;
+    }
+    const T denominator = std::sqrt(spread) + s.eps;
+    if constexpr (kMomentum) {
+      const T b = buffer[i] * s.mu + d / denominator;
+      buffer[i] = b;
+      p[i] = p[i] + s.rate * b;
+    } else {
+      p[i] = p[i] + s.rate * d / denominator;
+    }
   }
 }
 
@@ -129,58 +198,44 @@ void adam_step(const AdamStep& s, std::span<const StepArrays> arrays) {
 
 template <class T>
 void rmsprop_step(const RmspropStep& s, std::span<const StepArrays> arrays) {
-  const T decay = T(s.weight_decay), mu = T(s.momentum), rate = T(-s.lr);
-  const T alpha = T(s.alpha), fresh = T(1 - s.alpha), eps = T(s.eps);
-  const bool decays = s.weight_decay != 0, moves = s.momentum > 0, centered = s.centered;
-  // PyTorch's lerp starts from the nearer end.
-  const bool near_old = 1 - s.alpha < 0.5;
-  // v = alpha v + (1 - alpha) d^2,  a = alpha a + (1 - alpha) d,  b = mu b + d / (sqrt(v - a^2) + eps),  p = p - lr b
-  for_each_range(arrays, 12, [=](const StepArrays& arrays_of_one, std::int64_t begin, std::int64_t end) {
-    T *const p = as<T>(arrays_of_one.p), *const square = as<T>(arrays_of_one.state[0]);
-    T *const average = as<T>(arrays_of_one.state[1]), *const buffer = as<T>(arrays_of_one.state[centered ? 2 : 1]);
-    const T* const g = as<T>(arrays_of_one.g);
-    for (std::int64_t i = begin; i < end; ++i) {
-      T d = descent(g[i], s.maximize);
-      if (decays) d = d + decay * p[i];
-      T spread = square[i] * alpha + fresh * d * d;
-      square[i] = spread;
-      if (centered) {
-        const T a = near_old ? average[i] + fresh * (d - average[i]) : d - (d - average[i]) * alpha;
-        average[i] = a;
-        spread = spread - a * a;
-      }
-      const T denominator = std::sqrt(spread) + eps;
-      if (moves) {
-        buffer[i] = buffer[i] * mu + d / denominator;
-        p[i] = p[i] + rate * buffer[i];
-      } else {
-        p[i] = p[i] + rate * d / denominator;
-      }
-    }
+  const RmspropNumbers<T> numbers(s);
+  const bool moves = s.momentum > 0;
+  const auto range = s.centered ? (moves ? rmsprop_range<true, true, T> : rmsprop_range<true, false, T>)
+                                : (moves ? rmsprop_range<false, true, T> : rmsprop_range<false, false, T>);
+  for_each_range(arrays, 12, [&numbers, range](const StepArrays& a, std::int64_t begin, std::int64_t end) {
+    range(numbers, a, begin, end);
   });
 }
 
 template <class T>
 void adagrad_step(const AdagradStep& s, std::span<const StepArrays> arrays) {
-  const T decay = T(s.weight_decay), eps = T(s.eps);
+  const T decay = T(s.weight_decay), eps = T(s.eps), sign = direction<T>(s.maximize);
   const T rate = T(-(s.lr / (1 + static_cast<double>(s.step - 1) * s.lr_decay)));
-  const bool decays = s.weight_decay != 0;
-  // s = s + d^2,  p = p - lr / (1 + (t - 1) lr_decay) d / (sqrt(s) + eps)
+  const Choice<T> decays(s.weight_decay != 0);
   for_each_range(arrays, 10, [=](const StepArrays& a, std::int64_t begin, std::int64_t end) {
     T *const p = as<T>(a.p), *const sum = as<T>(a.state[0]);
     const T* const g = as<T>(a.g);
+    // s = s + d^2,  p = p - lr / (1 + (t - 1) lr_decay) d / (sqrt(s) + eps)
+    TAPER_INDEPENDENT_TURNS
     for (std::int64_t i = begin; i < end; ++i) {
-      T d = descent(g[i], s.maximize);
-      if (decays) d = d + decay * p[i];
-      sum[i] = sum[i] + d * d;
-      p[i] = p[i] + rate * d / (std::sqrt(sum[i]) + eps);
+      T d = sign * g[i];
+      d = decays(d + decay * p[i], d);
+      const T squares = sum[i] + d * d;
+      sum[i] = squares;
+      p[i] = p[i] + rate * d / (std::sqrt(squares) + eps);
     }
   });
 }
 
 template <class T>
 double sum_of_squares(const T* g, std::int64_t n) {
-  return sum_blocks(n, 1, [g](std::int64_t i) { return static_cast<double>(g[i]) * static_cast<double>(g[i]); });
+  return sum_of_blocks(n, 1, [g](std::int64_t first, std::int64_t size) {
+    return sum_of(
+        size, [from = g + first](auto at) __attribute__((always_inline)) {
+          const auto v = at(from);
+          return v * v;
+        });
+  });
 }
 
 #define TAPER_INSTANTIATE_OPTIMIZERS(T)                                           \

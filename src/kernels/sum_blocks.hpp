@@ -8,22 +8,28 @@
 
 namespace taper::kernels {
 
-/// term(0) + ... + term(n - 1) in double, in parallel: blocks whose size depends on n alone, joined by a fixed tree.
-/// `cost` is the number of elementary operations of one term.
-template <class Term>
-double sum_blocks(std::int64_t n, std::int64_t cost, const Term& term) {
+/// The sum of `of_block(first, size)` for consecutive blocks that cover n terms, in parallel: their size depends on n
+/// alone, and they are joined by a fixed tree. `cost` is the number of elementary operations of one term.
+template <class Block>
+double sum_of_blocks(std::int64_t n, std::int64_t cost, const Block& of_block) {
   constexpr std::int64_t kSlots = 256;
   const std::int64_t block = std::max<std::int64_t>(4096, (n + kSlots - 1) / kSlots);
   const std::int64_t blocks = (n + block - 1) / block;
   if (blocks == 0) return 0;
   double slots[kSlots];
-  // slot_b = sum of the terms of block b
   parallel_for(blocks, block * cost, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t b = first; b < last; ++b)
-      slots[b] = sum_terms(std::min(block, n - b * block), [&](std::int64_t i) { return term(b * block + i); });
+    for (std::int64_t b = first; b < last; ++b) slots[b] = of_block(b * block, std::min(block, n - b * block));
   });
   tree_sum(slots, blocks, 1);
   return slots[0];
+}
+
+/// term(0) + ... + term(n - 1) in double, in blocks.
+template <class Term>
+double sum_blocks(std::int64_t n, std::int64_t cost, const Term& term) {
+  return sum_of_blocks(n, cost, [&term](std::int64_t first, std::int64_t size) {
+    return sum_terms(size, [&term, first](std::int64_t i) { return term(first + i); });
+  });
 }
 
 }  // namespace taper::kernels
