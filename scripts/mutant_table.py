@@ -171,7 +171,7 @@ def optimisers():
     file = "src/kernels/optimizers.cpp"
     yield Mutant("Adam without the first bias correction", file, "rate(T(-(s.lr / (1 - std::pow(s.beta1, static_cast<double>(s.step))))))",
                  "rate(T(-s.lr))", "*step*PyTorch*")
-    yield Mutant("Adam without the second bias correction", file, "root2(T(std::sqrt(1 - std::pow(s.beta2, static_cast<double>(s.step)))))",
+    yield Mutant("Adam without the second bias correction", file, "root2(T(1 / std::sqrt(1 - std::pow(s.beta2, static_cast<double>(s.step)))))",
                  "root2(T(1))", "*step*PyTorch*")
     yield Mutant("AdamW's decay coupled", file, "decay(T(s.decoupled ? 0 : s.weight_decay)),\n        keep(T(s.decoupled ? 1 - s.lr * s.weight_decay : 1))",
                  "decay(T(s.weight_decay)),\n        keep(T(1))", "*step*PyTorch*")
