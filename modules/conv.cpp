@@ -2,6 +2,7 @@
 
 #include "catalogue.hpp"
 #include "conv_common.hpp"
+#include "fused_records.hpp"
 
 namespace taper {
 
@@ -157,6 +158,8 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
 }
 
 }  // namespace
+
+const Op& conv_record(int dims) { return kConv[dims - 1]; }
 
 // --- functions ------------------------------------------------------------------------------------------------------
 

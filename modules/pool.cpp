@@ -2,6 +2,7 @@
 
 #include "base/window.hpp"
 #include "catalogue.hpp"
+#include "fused_records.hpp"
 #include "kernels/avg_pool.hpp"
 #include "pool_geometry.hpp"
 #include "taper/autograd.hpp"
@@ -120,6 +121,8 @@ Tensor pool(const Tensor& input, const O& options) {
 }
 
 }  // namespace
+
+const Op& avg_pool_record(int dims) { return kAvg[dims - 1]; }
 
 // --- functions ------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core/capture.hpp"
+#include "core/fusion.hpp"
 #include "taper/creation.hpp"
 
 /// What leaves a recorded step: gradients of leaves, returned tensors; and what must not leave it.
@@ -126,6 +127,7 @@ Shared<FrozenPlan> Recorder::finish(std::vector<Tensor>& results) {
     const bool outlives = home == Home::external || home == Home::input || home == Home::gradient;
     if (plan.arrays[i].changes && outlives) plan.changed.push_back(std::uint32_t(i));
   }
+  fuse(plan);
   plan.place_arrays();
   return plan_;
 }

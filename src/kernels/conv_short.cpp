@@ -1,52 +1,12 @@
 #include "kernels/conv_short.hpp"
 
-#include "kernels/conv_geometry.hpp"
-#include "kernels/product_vector.hpp"
+#include "kernels/conv_short_parts.hpp"
 
 namespace taper::kernels {
 
 #if defined(__AVX512F__)
 
 namespace {
-
-/// Positions in a vector.
-constexpr int kWidth = 16;
-
-/// Whether a sample is one short line a channel, and a result one chain of few terms.
-bool is_short(const ConvParams& p) {
-  const std::int64_t terms = p.in_channels / p.groups * p.kernel[2];
-  return unit(p, 0) && unit(p, 1) && p.stride[2] == 1 && p.out[2] > 0 && p.out[2] < 2 * kWidth && p.batch > 0 &&
-         p.out_channels > 0 && terms > 0 && terms < kChain<float>;
-}
-
-inline __mmask16 first_lanes(std::int64_t n) {
-  return static_cast<__mmask16>((1u << std::clamp<std::int64_t>(n, 0, kWidth)) - 1);
-}
-
-/// Some neighbouring positions of a line, side by side in a vector.
-class ShortPart {
- public:
-  /// The positions from `i` on.
-  ShortPart(const ConvParams& p, std::int64_t i)
-      : lanes_(first_lanes(p.out[2] - i)), terms_(p.in_channels / p.groups * p.kernel[2]) {
-    std::int64_t k = 0;
-    for (std::int64_t c = 0; c < p.in_channels / p.groups; ++c)
-      for (std::int64_t t = 0; t < p.kernel[2]; ++t, ++k) {
-        const std::int64_t q = i + t * p.dilation[2] - p.padding[2];
-        inside_[k] = static_cast<__mmask16>(lanes_ & first_lanes(p.in[2] - q) & ~first_lanes(-q));
-        from_[k] = c * p.in[2] + q;
-      }
-  }
-
-  std::int64_t terms() const { return terms_; }
-  __mmask16 lanes() const { return lanes_; }
-  /// What term `k` finds in the line at `x`, which is the first channel's.
-  Vector<float> read(std::int64_t k, const float* x) const { return _mm512_maskz_loadu_ps(inside_[k], x + from_[k]); }
-
- private:
-  __mmask16 lanes_, inside_[kChain<float>];
-  std::int64_t terms_, from_[kChain<float>];
-};
 
 /// y[f, :] = b[f] + sum over k of w[f, k] x[k, :], `R` rows at a time; the last ones may be summed twice, to the same.
 template <int R>
@@ -70,118 +30,26 @@ void multiply_short(const ShortPart& part, const Vector<float>* x, std::int64_t 
   }
 }
 
-using Square = Vector<float>[kWidth];
-
-/// Exchanges the blocks off the diagonal of all squares of 2 S x 2 S elements.
-template <int S, int... Lane>
-inline void exchange(Square& x, std::integer_sequence<int, Lane...>) {
+/// turned[n * out + i, f] = dy[n, f, i]
+void turn(const ShortGradient& s, const float* dy, std::int64_t samples, float* turned) {
+  const ConvParams& p = s.p;
+  const std::int64_t out = p.out[2];
+  for (std::int64_t n = 0; n < samples; ++n, turned += out * s.row()) {
+    const float* from = dy + (n * p.out_channels + s.g * (p.out_channels / p.groups) + s.f) * out;
+    for (std::int64_t j = 0; j < s.columns; j += kWidth)
+      for (std::int64_t i = 0; i < out; i += kWidth) {
+        Square square;
+        const __mmask16 lanes = s.parts[i / kWidth].lanes();
+        // What stands in the place of missing channels is not read.
 #pragma GCC unroll 16
-  for (int i = 0; i < kWidth; ++i) {
-    if (i & S) continue;
-    const Vector<float> a = x[i], b = x[i + S];
-    x[i] = __builtin_shufflevector(a, b, (Lane & S ? kWidth + Lane - S : Lane)...);
-    x[i + S] = __builtin_shufflevector(a, b, (Lane & S ? kWidth + Lane : Lane + S)...);
-  }
-}
-
-/// x[i][j] becomes x[j][i].
-inline void transpose(Square& x) {
-  constexpr auto lanes = std::make_integer_sequence<int, kWidth>();
-  exchange<8>(x, lanes);
-  exchange<4>(x, lanes);
-  exchange<2>(x, lanes);
-  exchange<1>(x, lanes);
-}
-
-/// The positions whose products are summed at a time: what is packed of them stays in the first-level cache.
-constexpr std::int64_t kPositions = 128;
-
-/// sums[f] += sum over l < n of x[l, f], for `row` columns; in double, even and odd rows apart, so that one addition
-/// does not wait for the other.
-void add_rows(const float* x, std::int64_t n, std::int64_t row, double* sums) {
-  constexpr int lanes = kWidth / 2;
-  const auto at = [](const float* from) {
-    return Vector<double>(_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from)));  // without a mask, GCC 12 warns
-  };
-  for (std::int64_t j = 0; j < row; j += lanes) {
-    Vector<double> even = load(sums + j), odd = {};
-    std::int64_t l = 0;
-    for (; l + 1 < n; l += 2) {
-      even += at(x + l * row + j);
-      odd += at(x + (l + 1) * row + j);
-    }
-    if (l < n) even += at(x + l * row + j);
-    store<double>(even + odd, sums + j);
-  }
-}
-
-/// The gradient of the channels [f, f + columns) of group `g`, a row for each term.
-struct ShortGradient {
-  const ConvParams& p;
-  const ShortPart* parts;
-  std::int64_t g, f, columns;
-
-  std::int64_t rows() const { return parts[0].terms(); }
-  std::int64_t row() const { return ceil_div(columns, kWidth) * kWidth; }
-
-  /// signal[k, n * out + i] = what term k finds at position i of sample n, for `samples` samples.
-  void pack_signal(const float* x, std::int64_t samples, float* signal) const {
-    const std::int64_t out = p.out[2], line = p.in_channels / p.groups * p.in[2];
-    for (std::int64_t n = 0; n < samples; ++n, signal += out) {
-      const float* from = x + (n * p.groups + g) * line;
-      // What is written too much is overwritten by the next sample.
-      for (std::int64_t i = 0; i < out; i += kWidth)
-        for (std::int64_t k = 0; k < rows(); ++k) store(parts[i / kWidth].read(k, from), signal + k * kSignalRow + i);
-    }
-  }
-
-  /// turned[n * out + i, f] = dy[n, f, i]
-  void pack_gradient(const float* dy, std::int64_t samples, float* turned) const {
-    const std::int64_t out = p.out[2];
-    for (std::int64_t n = 0; n < samples; ++n, turned += out * row()) {
-      const float* from = dy + (n * p.out_channels + g * (p.out_channels / p.groups) + f) * out;
-      for (std::int64_t j = 0; j < columns; j += kWidth)
-        for (std::int64_t i = 0; i < out; i += kWidth) {
-          Square square;
-          const __mmask16 lanes = parts[i / kWidth].lanes();
-          // What stands in the place of missing channels is not read.
+        for (int r = 0; r < kWidth; ++r)
+          square[r] = _mm512_maskz_loadu_ps(lanes, from + std::min(j + r, s.columns - 1) * out + i);
+        transpose(square);
 #pragma GCC unroll 16
-          for (int r = 0; r < kWidth; ++r)
-            square[r] = _mm512_maskz_loadu_ps(lanes, from + std::min(j + r, columns - 1) * out + i);
-          transpose(square);
-#pragma GCC unroll 16
-          for (int l = 0; l < kWidth; ++l)
-            if (i + l < out) store<float>(square[l], turned + (i + l) * row() + j);
-        }
-    }
+        for (int l = 0; l < kWidth; ++l)
+          if (i + l < out) store<float>(square[l], turned + (i + l) * s.row() + j);
+      }
   }
-
-  /// part[k, f] = sum over the positions of `samples` samples, or +=; bias[f] += theirs, unless it is null.
-  void sum(const float* dy, const float* x, std::int64_t samples, float* part, bool more, double* bias) const {
-    const Scratch<float>& own = scratch<float>();
-    pack_signal(x, samples, own.left);
-    pack_gradient(dy, samples, own.right);
-    if (bias != nullptr) add_rows(own.right, samples * p.out[2], row(), bias);
-    multiply_block<float>(rows(), row(), samples * p.out[2], {{own.left, kSignalRow, 1}, {own.right, row()}}, part,
-                          row(), more);
-  }
-
-  static constexpr std::int64_t kSignalRow = kPositions + kWidth;
-};
-
-/// dw[f, k] = result[k, f], or +=
-void store_short(const ShortGradient& s, const float* result, float* dw, bool add) {
-  const std::int64_t terms = s.rows(), row = s.row();
-  const auto some = [](std::int64_t n) { return static_cast<int>(std::min<std::int64_t>(n, kWidth)); };
-  for (std::int64_t j = 0; j < s.columns; j += kWidth)
-    for (std::int64_t k = 0; k < terms; k += kWidth) {
-      Square square;
-#pragma GCC unroll 16
-      for (int r = 0; r < kWidth; ++r) square[r] = load(result + std::min(k + r, terms - 1) * row + j);
-      transpose(square);
-      for (int f = 0; f < some(s.columns - j); ++f)
-        store_part<float>(square[f], some(terms - k), dw + (j + f) * terms + k, add);
-    }
 }
 
 }  // namespace
@@ -215,44 +83,10 @@ bool short_forward(const ConvParams& p, const float* x, const float* w, const fl
 bool short_backward_parameters(const ConvParams& p, const float* dy, const float* x, float* dw, bool add_dw, float* db,
                                bool add_db) {
   if (!is_short(p)) return false;
-  const std::int64_t columns = p.out_channels / p.groups, depth = p.batch * p.out[2];
-  const ShortPart parts[2] = {{p, 0}, {p, kWidth}};
-  const std::int64_t rows = parts[0].terms(), step = cut(rows, columns, depth, p.groups).column_step;
-  const std::int64_t bands = ceil_div(columns, step);
-  parallel_for(p.groups * bands, parallel_work(rows * step, depth), [=, &parts](std::int64_t first, std::int64_t last) {
-    const Scratch<float>& own = scratch<float>();
-    const std::int64_t samples = std::max<std::int64_t>(kPositions / p.out[2], 1);
-    for (std::int64_t unit = first; unit < last; ++unit) {
-      const std::int64_t f = unit % bands * step;
-      const ShortGradient s{p, parts, unit / bands, f, std::min(step, columns - f)};
-      const std::int64_t size = rows * s.row();
-      const std::int64_t channel = s.g * columns + f;
-      double bias[kBlockColumns] = {};
-      std::int64_t terms = 0;  // in `part`
-      bool joined = false;     // earlier ones are in `sums`
-      const auto join = [&] {
-        // sums[i] = (joined ? sums[i] : 0) + part[i]
-        for (std::int64_t i = 0; i < size; ++i)
-          own.sums[i] = (joined ? own.sums[i] : 0) + static_cast<double>(own.part[i]);
-        joined = true;
-        terms = 0;
-      };
-      for (std::int64_t n = 0; n < p.batch; n += samples) {
-        const std::int64_t some = std::min(samples, p.batch - n);
-        if (terms + some * p.out[2] > kLongSum) join();
-        s.sum(dy + n * p.out_channels * p.out[2], x + n * p.in_channels * p.in[2], some, own.part, terms > 0,
-              db != nullptr ? bias : nullptr);
-        terms += some * p.out[2];
-      }
-      if (joined) {
-        join();
-        for (std::int64_t i = 0; i < size; ++i) own.part[i] = static_cast<float>(own.sums[i]);
-      }
-      store_short(s, own.part, dw + channel * rows, add_dw);
-      for (std::int64_t i = 0; db != nullptr && i < s.columns; ++i)
-        db[channel + i] = static_cast<float>(add_db ? static_cast<double>(db[channel + i]) + bias[i] : bias[i]);
-    }
-  });
+  short_gradients(p, x, dw, add_dw, db, add_db,
+                  [&](const ShortGradient& s, std::int64_t n, std::int64_t samples, float* turned) {
+                    turn(s, dy + n * p.out_channels * p.out[2], samples, turned);
+                  });
   return true;
 }
 

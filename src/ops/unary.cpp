@@ -1,6 +1,7 @@
 #include "base/fail.hpp"
 #include "kernels/activations.hpp"
 #include "ops/map_op.hpp"
+#include "ops/records.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
 
@@ -64,6 +65,7 @@ Tensor sigmoid(const Tensor& x) { return map<kernels::Sigmoid>(kSigmoid, x); }
 Tensor relu(const Tensor& x) {
   return is_floating(x.dtype()) ? map<kernels::Relu>(kRelu, x) : clamp(x, 0, std::nullopt);
 }
+const autograd::Op& relu_record() { return kRelu; }
 Tensor leaky_relu(const Tensor& x, double negative_slope) {
   return map(kLeakyRelu, x, kernels::LeakyRelu{.negative_slope = negative_slope});
 }

@@ -1,0 +1,72 @@
+#include "core/fusion.hpp"
+
+#include "fused_records.hpp"
+#include "kernels/avg_pool.hpp"
+#include "kernels/conv_average.hpp"
+#include "ops/records.hpp"
+
+// Chains of operations that a plan does in one pass.
+
+namespace taper::nn {
+
+using autograd::BackwardArgs;
+using autograd::ForwardArgs;
+using autograd::GradientSlot;
+
+namespace {
+
+// --- a convolution along short lines, ReLU, the average of each line -------------------------------------------------
+
+struct ConvAverage {
+  kernels::ConvParams conv;
+  double divisor;
+};
+
+/// Whether each plane is one line, and one window.
+bool averages_lines(const kernels::AvgPoolParams& p) {
+  for (int d = 0; d < 3; ++d)
+    if (p.out[d] != 1 || p.kernel[d] != p.in[d] || p.padding_left[d] != 0 || p.padding_right[d] != 0) return false;
+  return p.in[0] == 1 && p.in[1] == 1 && p.dilation[2] == 1;
+}
+
+std::size_t fits(const ForwardArgs& first, const ForwardArgs& last, void* attributes) {
+  const auto& conv = first.attributes_as<kernels::ConvParams>();
+  const auto& pool = last.attributes_as<kernels::AvgPoolParams>();
+  if (!averages_lines(pool) || pool.in[2] != conv.out[2] || !kernels::conv_average_fits(conv)) return 0;
+  const std::int64_t divisor = pool.divisor_override != 0 ? pool.divisor_override : pool.in[2];
+  new (attributes) ConvAverage{conv, static_cast<double>(divisor)};
+  return std::size_t(kernels::conv_average_bits(conv)) * sizeof(std::uint16_t);
+}
+
+void forward(const ForwardArgs& args) {
+  const auto& [conv, divisor] = args.attributes_as<ConvAverage>();
+  const float* b = args.inputs.size() > 2 ? args.inputs[2].as<float>() : nullptr;
+  kernels::conv_average(conv, divisor, args.inputs[0].as<float>(), args.inputs[1].as<float>(), b,
+                        args.output.as<float>(), args.aux[0].as<std::uint16_t>());
+}
+
+void backward(const BackwardArgs& args) {
+  const auto& [conv, divisor] = args.attributes_as<ConvAverage>();
+  const GradientSlot none{}, &dw = args.input_gradients[1];
+  const GradientSlot& db = args.input_gradients.size() > 2 ? args.input_gradients[2] : none;
+  kernels::conv_average_backward(conv, divisor, args.output_gradient.as<float>(), args.aux[0].as<std::uint16_t>(),
+                                 args.inputs[0].as<float>(), dw.as<float>(), dw.add, db.as<float>(), db.add);
+}
+
+}  // namespace
+
+}  // namespace taper::nn
+
+namespace taper::detail {
+
+std::span<const Fusion> fusions() {
+  static const Fusion all[] = {{.name = "conv1d, relu, avg_pool1d",
+                                .chain = {&nn::conv_record(1), &relu_record(), &nn::avg_pool_record(1)},
+                                .attribute_bytes = sizeof(nn::ConvAverage),
+                                .fits = nn::fits,
+                                .forward = nn::forward,
+                                .backward = nn::backward}};
+  return all;
+}
+
+}  // namespace taper::detail

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "core/frozen_plan.hpp"
+
+namespace taper::detail {
+
+/// Three operations, each on the result of the one before, which a plan does in one pass with the same bits. Nothing
+/// else may use what lies between them; the gradient of the second, and no other, reads its output.
+struct Fusion {
+  const char* name;
+  const autograd::Op* chain[3];
+  std::size_t attribute_bytes;
+  /// Whether the pass is made for the sizes of float32 arrays. Then it has set the attributes of the pass and returns
+  /// the bytes of what the forward keeps for the backward, else 0.
+  std::size_t (*fits)(const autograd::ForwardArgs& first, const autograd::ForwardArgs& last, void* attributes);
+  autograd::Op::Forward forward;    ///< inputs of the first, output of the last; aux[0] is what it keeps
+  autograd::Op::Backward backward;  ///< gradients of the first's inputs, but for its own first, from the last's output
+};
+
+/// All there are; in modules/fusions.cpp, which knows the operations.
+std::span<const Fusion> fusions();
+
+/// Puts one call in the place of three wherever a fusion fits. The arrays are not placed yet.
+void fuse(FrozenPlan& plan);
+
+}  // namespace taper::detail

@@ -1,0 +1,183 @@
+#pragma once
+
+#include "kernels/conv_geometry.hpp"
+#include "kernels/product_vector.hpp"
+
+// What convolutions along short lines are made of; for processors whose vectors can be read and written in part.
+namespace taper::kernels {
+
+#if defined(__AVX512F__)
+
+/// Positions in a vector.
+inline constexpr int kWidth = 16;
+
+/// Whether a sample is one short line a channel, and a result one chain of few terms.
+inline bool is_short(const ConvParams& p) {
+  const std::int64_t terms = p.in_channels / p.groups * p.kernel[2];
+  return unit(p, 0) && unit(p, 1) && p.stride[2] == 1 && p.out[2] > 0 && p.out[2] < 2 * kWidth && p.batch > 0 &&
+         p.out_channels > 0 && terms > 0 && terms < kChain<float>;
+}
+
+/// The lanes before lane `n`, which may be any number.
+inline __mmask16 lanes_before(std::int64_t n) { return first_lanes(std::clamp<std::int64_t>(n, 0, kWidth)); }
+
+/// Some neighbouring positions of a line, side by side in a vector.
+class ShortPart {
+ public:
+  /// The positions from `i` on.
+  ShortPart(const ConvParams& p, std::int64_t i)
+      : lanes_(lanes_before(p.out[2] - i)), terms_(p.in_channels / p.groups * p.kernel[2]) {
+    std::int64_t k = 0;
+    for (std::int64_t c = 0; c < p.in_channels / p.groups; ++c)
+      for (std::int64_t t = 0; t < p.kernel[2]; ++t, ++k) {
+        const std::int64_t q = i + t * p.dilation[2] - p.padding[2];
+        inside_[k] = static_cast<__mmask16>(lanes_ & lanes_before(p.in[2] - q) & ~lanes_before(-q));
+        from_[k] = c * p.in[2] + q;
+      }
+  }
+
+  std::int64_t terms() const { return terms_; }
+  __mmask16 lanes() const { return lanes_; }
+  /// What term `k` finds in the line at `x`, which is the first channel's.
+  Vector<float> read(std::int64_t k, const float* x) const { return _mm512_maskz_loadu_ps(inside_[k], x + from_[k]); }
+
+ private:
+  __mmask16 lanes_, inside_[kChain<float>];
+  std::int64_t terms_, from_[kChain<float>];
+};
+
+using Square = Vector<float>[kWidth];
+
+/// Exchanges the blocks off the diagonal of all squares of 2 S x 2 S elements.
+template <int S, int... Lane>
+inline void exchange(Square& x, std::integer_sequence<int, Lane...>) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kWidth; ++i) {
+    if (i & S) continue;
+    const Vector<float> a = x[i], b = x[i + S];
+    x[i] = __builtin_shufflevector(a, b, (Lane & S ? kWidth + Lane - S : Lane)...);
+    x[i + S] = __builtin_shufflevector(a, b, (Lane & S ? kWidth + Lane : Lane + S)...);
+  }
+}
+
+/// x[i][j] becomes x[j][i].
+inline void transpose(Square& x) {
+  constexpr auto lanes = std::make_integer_sequence<int, kWidth>();
+  exchange<8>(x, lanes);
+  exchange<4>(x, lanes);
+  exchange<2>(x, lanes);
+  exchange<1>(x, lanes);
+}
+
+/// The positions whose products are summed at a time: what is packed of them stays in the first-level cache.
+inline constexpr std::int64_t kPositions = 128;
+
+/// sums[f] += sum over l < n of x[l, f], for `row` columns; in double, even and odd rows apart, so that one addition
+/// does not wait for the other.
+inline void add_rows(const float* x, std::int64_t n, std::int64_t row, double* sums) {
+  constexpr int lanes = kWidth / 2;
+  const auto at = [](const float* from) {
+    return Vector<double>(_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from)));  // without a mask, GCC 12 warns
+  };
+  for (std::int64_t j = 0; j < row; j += lanes) {
+    Vector<double> even = load(sums + j), odd = {};
+    std::int64_t l = 0;
+    for (; l + 1 < n; l += 2) {
+      even += at(x + l * row + j);
+      odd += at(x + (l + 1) * row + j);
+    }
+    if (l < n) even += at(x + l * row + j);
+    store<double>(even + odd, sums + j);
+  }
+}
+
+/// The gradient of the channels [f, f + columns) of group `g`, a row for each term.
+struct ShortGradient {
+  const ConvParams& p;
+  const ShortPart* parts;
+  std::int64_t g, f, columns;
+
+  std::int64_t rows() const { return parts[0].terms(); }
+  std::int64_t row() const { return ceil_div(columns, kWidth) * kWidth; }
+
+  /// signal[k, n * out + i] = what term k finds at position i of sample n, for `samples` samples.
+  void pack_signal(const float* x, std::int64_t samples, float* signal) const {
+    const std::int64_t out = p.out[2], line = p.in_channels / p.groups * p.in[2];
+    for (std::int64_t n = 0; n < samples; ++n, signal += out) {
+      const float* from = x + (n * p.groups + g) * line;
+      // What is written too much is overwritten by the next sample.
+      for (std::int64_t i = 0; i < out; i += kWidth)
+        for (std::int64_t k = 0; k < rows(); ++k) store(parts[i / kWidth].read(k, from), signal + k * kSignalRow + i);
+    }
+  }
+
+  static constexpr std::int64_t kSignalRow = kPositions + kWidth;
+};
+
+/// dw[f, k] = result[k, f], or +=
+inline void store_short(const ShortGradient& s, const float* result, float* dw, bool add) {
+  const std::int64_t terms = s.rows(), row = s.row();
+  const auto some = [](std::int64_t n) { return static_cast<int>(std::min<std::int64_t>(n, kWidth)); };
+  for (std::int64_t j = 0; j < s.columns; j += kWidth)
+    for (std::int64_t k = 0; k < terms; k += kWidth) {
+      Square square;
+#pragma GCC unroll 16
+      for (int r = 0; r < kWidth; ++r) square[r] = load(result + std::min(k + r, terms - 1) * row + j);
+      transpose(square);
+      for (int f = 0; f < some(s.columns - j); ++f)
+        store_part<float>(square[f], some(terms - k), dw + (j + f) * terms + k, add);
+    }
+}
+
+/// The gradients to weight and bias: overwritten, or added to; `db` may be null. `pack(s, n, samples, turned)` sets
+/// turned[m * out + i, f] to the gradient of channel f at position i of sample n + m, `s.row()` channels each.
+template <class Pack>
+void short_gradients(const ConvParams& p, const float* x, float* dw, bool add_dw, float* db, bool add_db,
+                     const Pack& pack) {
+  const std::int64_t columns = p.out_channels / p.groups, out = p.out[2], depth = p.batch * out;
+  const ShortPart parts[2] = {{p, 0}, {p, kWidth}};
+  const std::int64_t rows = parts[0].terms(), step = cut(rows, columns, depth, p.groups).column_step;
+  const std::int64_t bands = ceil_div(columns, step), most = std::max<std::int64_t>(kPositions / out, 1);
+  const auto band = [=, &parts](std::int64_t unit) {
+    const Scratch<float>& own = scratch<float>();
+    const std::int64_t f = unit % bands * step;
+    const ShortGradient s{p, parts, unit / bands, f, std::min(step, columns - f)};
+    const std::int64_t size = rows * s.row(), channel = s.g * columns + f;
+    double bias[kBlockColumns] = {};
+    std::int64_t terms = 0;  // in `part`
+    bool joined = false;     // earlier ones are in `sums`
+    const auto join = [&] {
+      // sums[i] = (joined ? sums[i] : 0) + part[i]
+      for (std::int64_t i = 0; i < size; ++i)
+        own.sums[i] = (joined ? own.sums[i] : 0) + static_cast<double>(own.part[i]);
+      joined = true;
+      terms = 0;
+    };
+    for (std::int64_t n = 0; n < p.batch; n += most) {
+      const std::int64_t samples = std::min(most, p.batch - n);
+      if (terms + samples * out > kLongSum) join();
+      s.pack_signal(x + n * p.in_channels * p.in[2], samples, own.left);
+      pack(s, n, samples, own.right);
+      if (db != nullptr) add_rows(own.right, samples * out, s.row(), bias);
+      // part[k, f] = sum over the positions of the samples of x[k, :] dy[:, f], or +=
+      multiply_block<float>(rows, s.row(), samples * out,
+                            {{own.left, ShortGradient::kSignalRow, 1}, {own.right, s.row()}}, own.part, s.row(),
+                            terms > 0);
+      terms += samples * out;
+    }
+    if (joined) {
+      join();
+      for (std::int64_t i = 0; i < size; ++i) own.part[i] = static_cast<float>(own.sums[i]);
+    }
+    store_short(s, own.part, dw + channel * rows, add_dw);
+    for (std::int64_t i = 0; db != nullptr && i < s.columns; ++i)
+      db[channel + i] = static_cast<float>(add_db ? static_cast<double>(db[channel + i]) + bias[i] : bias[i]);
+  };
+  parallel_for(p.groups * bands, parallel_work(rows * step, depth), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t unit = first; unit < last; ++unit) band(unit);
+  });
+}
+
+#endif
+
+}  // namespace taper::kernels

@@ -1,0 +1,142 @@
+#include <cstring>
+
+#include "kernels/conv_average.hpp"
+#include "support/catch.hpp"
+#include "taper/creation.hpp"
+#include "taper/nn/conv.hpp"
+#include "taper/nn/pool.hpp"
+#include "taper/ops.hpp"
+#include "taper/optim.hpp"
+#include "taper/plan.hpp"
+
+using namespace taper;
+
+namespace {
+
+/// A model of one convolution, what happens to its result, and a loss.
+struct Setup {
+  std::int64_t batch, in, out, length, kernel, padding = 0, dilation = 1, groups = 1;
+  bool bias = true;
+};
+
+using Head = Tensor (*)(nn::Conv1d& conv, const Tensor& x, std::int64_t length);
+
+Tensor average(const Tensor& x, std::int64_t length) { return nn::functional::avg_pool1d(x, {.kernel_size = length}); }
+Tensor plain(nn::Conv1d& conv, const Tensor& x, std::int64_t length) { return average(relu(conv(x)), length); }
+
+std::vector<float> elements(const Tensor& x) { return x.detach().to_vector<float>(); }
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+/// Results, parameters and gradients of three steps; `plan`: what is replayed.
+std::vector<std::vector<float>> trace(const Setup& s, Head head, bool replayed, bool trains, std::string* plan) {
+  manual_seed(17);
+  nn::Conv1d conv{{.in_channels = s.in,
+                   .out_channels = s.out,
+                   .kernel_size = s.kernel,
+                   .padding = s.padding,
+                   .dilation = s.dilation,
+                   .groups = s.groups,
+                   .bias = s.bias}};
+  optim::Adam adam(conv.parameters(), {.lr = 0.03});
+  const std::int64_t length = s.length + 2 * s.padding - s.dilation * (s.kernel - 1);
+  CapturedStep step(
+      [&](const Tensor& x) {
+        if (!trains) {
+          const NoGradGuard guard;
+          return head(conv, x, length);
+        }
+        adam.zero_grad();
+        const Tensor y = head(conv, x, length), loss = mul(y, y).sum();
+        loss.backward();
+        adam.step();
+        return loss;
+      },
+      {.enabled = replayed});
+  std::vector<std::vector<float>> all;
+  for (int i = 0; i < 3; ++i) {
+    all.push_back(elements(step(randn({s.batch, s.in, s.length}))[0]));
+    for (const Tensor& parameter : conv.parameters()) {
+      all.push_back(elements(parameter));
+      if (trains) all.push_back(elements(parameter.grad()));
+    }
+  }
+  if (plan != nullptr) *plan = step.plans()[0].to_string();
+  return all;
+}
+
+void check_same(const Setup& s, Head head, bool expect_fused, bool trains = true) {
+  CAPTURE(s.batch, s.in, s.out, s.length, s.kernel, trains);
+  std::string plan;
+  const auto eager = trace(s, head, false, trains, nullptr), replayed = trace(s, head, true, trains, &plan);
+  REQUIRE(eager.size() == replayed.size());
+  for (std::size_t i = 0; i < eager.size(); ++i) CHECK(same_bits(eager[i], replayed[i]));
+  kernels::ConvParams p{.batch = 1, .in_channels = 1, .out_channels = 1};
+  const bool is_fused = plan.find("conv1d, relu, avg_pool1d") != std::string::npos;
+  CHECK(is_fused == (expect_fused && kernels::conv_average_fits(p)));
+}
+
+}  // namespace
+
+TEST_CASE("a convolution, ReLU and the average of each line are replayed in one pass with the same bits") {
+  for (const Setup& s :
+       {Setup{2, 3, 32, 10, 3, 1}, Setup{37, 5, 23, 13, 4, 2, 1, 1, false}, Setup{11, 6, 34, 11, 3, 2, 2, 2},
+        Setup{1, 1, 1, 1, 1}, Setup{401, 2, 17, 11, 3, 3}, Setup{129, 7, 64, 17, 5}}) {
+    check_same(s, plain, true);
+    check_same(s, plain, true, false);
+  }
+}
+
+TEST_CASE("sizes that the pass is not made for are replayed one by one") {
+  check_same({3, 5, 7, 19, 2, 1}, plain, false);
+  check_same({3, 5, 67, 11, 2}, plain, false);
+  check_same({3, 31, 7, 11, 3}, plain, false);
+  check_same(
+      {5, 3, 7, 11, 3, 2}, [](nn::Conv1d& conv, const Tensor& x, std::int64_t) { return average(relu(conv(x)), 3); },
+      false);
+}
+
+TEST_CASE("what is used elsewhere is computed") {
+  const Setup s{5, 3, 7, 11, 3};
+  // The result of the convolution, or of ReLU, goes on to something else.
+  check_same(
+      s,
+      [](nn::Conv1d& conv, const Tensor& x, std::int64_t n) {
+        const Tensor y = conv(x);
+        return add(average(relu(y), n), y.mean());
+      },
+      false);
+  check_same(
+      s,
+      [](nn::Conv1d& conv, const Tensor& x, std::int64_t n) {
+        const Tensor y = relu(conv(x));
+        return mul(average(y, n), y.mean());
+      },
+      false);
+  // Its input is differentiated.
+  check_same(
+      s,
+      [](nn::Conv1d& conv, const Tensor& x, std::int64_t n) {
+        return average(relu(conv(x.detach().requires_grad_())), n);
+      },
+      false);
+  // Something runs between the three.
+  check_same(
+      s,
+      [](nn::Conv1d& conv, const Tensor& x, std::int64_t n) {
+        const Tensor y = conv(x), z = mul(conv.bias, conv.bias).sum();
+        return add(average(relu(y), n), z);
+      },
+      false);
+}
+
+TEST_CASE("a convolution that is run twice adds its gradients") {
+  check_same(
+      {5, 3, 7, 11, 3},
+      [](nn::Conv1d& conv, const Tensor& x, std::int64_t n) {
+        return add(plain(conv, x, n), plain(conv, mul(x, 2), n));
+      },
+      true);
+}
