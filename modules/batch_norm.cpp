@@ -94,7 +94,7 @@ Tensor normalised(const Tensor& input, const Tensor& running_mean, const Tensor&
                                .spatial = shape.slice(2, shape.rank()).numel(),
                                .eps = options.eps,
                                .fixed = !options.training};
-  const Tensor moments = new_moments(samples > 0 ? channels : 0);
+  const Tensor moments = new_moments(samples > 0 ? kernels::batch_norm_memory(params) : 0);
   if (!options.training && samples > 0) take_running_stats(params, running_mean, running_var, moments);
   const Tensor y = apply_norm(kBatchNorm, input, weight, bias, params, moments);
   if (options.training && tracked && samples > 0)

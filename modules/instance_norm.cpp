@@ -51,7 +51,7 @@ Tensor instance_norm(const Tensor& input, const Tensor& running_mean, const Tens
   const std::int64_t samples = input.numel() > 0 ? shape[0] : 0;
   const RowNormParams params{
       .samples = samples, .groups = shape[1], .channels = 1, .spatial = spatial.numel(), .eps = options.eps};
-  const Tensor moments = new_moments(samples * shape[1]);
+  const Tensor moments = new_moments(kernels::row_norm_memory(params));
   const Tensor y = apply_norm(kInstanceNorm, input, weight, bias, params, moments);
   if (tracked && samples > 0)
     update_running_stats(running_mean, running_var, options.momentum, spatial.numel(), samples, moments);

@@ -56,7 +56,7 @@ Tensor norm_of_tail(const Op& op, const Tensor& input, const Extents& normalized
   check_companion(op.name, "bias", bias, input, tail, "normalized_shape");
   const std::int64_t rows = input.numel() > 0 ? input.numel() / tail.numel() : 0;
   const RowNormParams params{.samples = rows, .channels = tail.numel(), .eps = eps, .centered = centered};
-  return apply_norm(op, input, weight, bias, params, new_moments(rows));
+  return apply_norm(op, input, weight, bias, params, new_moments(kernels::row_norm_memory(params)));
 }
 
 // --- groups of channels ---------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ Tensor group_norm(const Tensor& input, std::int64_t num_groups, const Tensor& we
                              .channels = shape[1] / num_groups,
                              .spatial = shape.slice(2, shape.rank()).numel(),
                              .eps = eps};
-  return apply_norm(kGroupNorm, input, weight, bias, params, new_moments(samples * num_groups));
+  return apply_norm(kGroupNorm, input, weight, bias, params, new_moments(kernels::row_norm_memory(params)));
 }
 
 Tensor normalize(const Tensor& input, double p, std::int64_t dim, double eps) {

@@ -40,7 +40,7 @@ void visit_floating(DType dtype, const Body& body) {
   dtype == DType::float32 ? body(Type<float>()) : body(Type<double>());
 }
 
-/// Memory for the moments of `n` groups, as an auxiliary array of a record.
+/// Memory for `n` moments, as an auxiliary array of a record.
 inline Tensor new_moments(std::int64_t n) {
   static_assert(sizeof(kernels::Moments) == 4 * sizeof(double));
   return empty({n, 4}, DType::float64);

@@ -243,29 +243,30 @@ def recurrent():
 
 def norms():
     moments, rows, batch = "src/kernels/moments.hpp", "src/kernels/row_norm.cpp", "src/kernels/batch_norm.cpp"
-    yield Mutant("the rest of the mean dropped", moments, "shift(b - m.rest * scale)", "shift(b)", "*norm*")
+    yield Mutant("the rest of the mean dropped", moments, "shift(T(b - (m.mean - static_cast<double>(center) + m.rest) * (m.rstd * w)))",
+                 "shift(T(b))", "*norm*")
     yield Mutant("unbiased variance to normalise by", moments, "(squares - deviations * rest) / static_cast<double>(n);",
                  "(squares - deviations * rest) / static_cast<double>(n - 1);", "*norm*")
     yield Mutant("eps outside the root", moments, "1 / std::sqrt(kept + eps)", "1 / (std::sqrt(kept) + eps)", "*norm*")
     yield Mutant("gradients of norms overwritten", moments, "T(add ? static_cast<double>(*gradient) + value : value);",
                  "T(add ? value : value);", "*norm*")
     yield Mutant("RMS norm takes the mean off", rows,
-                 "const double mean = p.centered ? mean_of(x, n) : 0;", "const double mean = mean_of(x, n);", "*norm*")
+                 "const T center = p.centered ? T(", "const T center = true ? T(", "*norm*")
     yield Mutant("mean of the gradient left in", rows, "return {p.centered ? sums.first / n : 0, sums.second / n};",
                  "return {0, sums.second / n};", "*norm*")
-    yield Mutant("weights of the first group for all", rows, "w ? w + row % p.groups * p.channels : nullptr;", "w;", "*norm*")
-    yield Mutant("moments of the first sample for all", rows, "moments[sample * p.groups + group]", "moments[group]", "*norm*")
-    yield Mutant("moments of another group", rows, "moments[sample * p.groups + c / p.channels]",
-                 "moments[sample * p.groups + c % p.groups]", "*norm*")
+    yield Mutant("weights of the first group for all", rows, "w ? w + row % p.groups * p.channels : nullptr,", "w,", "*norm*")
+    yield Mutant("moments of the first sample for all", rows, "moments + sample * p.groups,", "moments,", "*norm*")
+    yield Mutant("moments of another group", rows, "row_of_channels(p, moments[row],",
+                 "row_of_channels(p, moments[row / p.groups * p.groups],", "*norm*")
     yield Mutant("places of a channel not counted", batch, "{ return p.samples * p.spatial; }", "{ return p.samples; }",
                  "*norm*")
     yield Mutant("biased running variance", batch, "unbiased = n / (n - 1);", "unbiased = n / n;", "running statistics*")
     yield Mutant("momentum the wrong way round", batch, "mean[c] = T((1 - momentum) *", "mean[c] = T(momentum *",
                  "running statistics*")
-    yield Mutant("evaluation's gradient through the batch's moments", batch, "if (p.fixed) return scale_run(",
-                 "if (false) return scale_run(", "*norm*")
-    yield Mutant("the rest of the mean dropped in the gradient", batch, "-own * sums.first / n - m.rest * slope}",
-                 "-own * sums.first / n}", "*norm*")
+    yield Mutant("evaluation's gradient through the batch's moments", batch, "if (p.fixed)\n        scale_run(",
+                 "if (false)\n        scale_run(", "*norm*")
+    yield Mutant("the rest of the mean dropped in the gradient", moments, "shift = T(-m.rstd * means.first - rest * steep);",
+                 "shift = T(-m.rstd * means.first);", "*norm*")
     yield Mutant("evaluation by the batch's statistics", "modules/batch_norm.cpp",
                  ".training = this->is_training() || !this->running_mean.defined()", ".training = true", "*running statistics*")
     yield Mutant("batches not counted", "modules/batch_norm.cpp", "this->num_batches_tracked.add_(1);", "",

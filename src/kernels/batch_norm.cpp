@@ -4,6 +4,7 @@
 
 #include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/store_run.hpp"
 
 namespace taper::kernels {
 
@@ -62,23 +63,13 @@ void spread(const Strip& strip, double* elements, const Value& value) {
 
 template <class T>
 Moments moments_of_channel(const BatchNormParams& p, const T* x, std::int64_t channel) {
-  // mean = sum x / n
+  // mean = sum x / n, which only has to be near: the sums of x - mean and of its square say the rest
   double total = 0;
-  for_each_run(p, channel, [&](std::int64_t run) {
-    total += sum_of(
-        p.spatial, [=](auto at) __attribute__((always_inline)) { return at(x + run); });
-  });
-  const double mean = total / static_cast<double>(count_of(p));
-  // the sums of x - mean and of its square
+  for_each_run(p, channel, [&](std::int64_t run) { total += sum_of_run(x + run, p.spatial); });
+  const T center = T(total / static_cast<double>(count_of(p)));
   SumPair sums;
-  for_each_run(p, channel, [&](std::int64_t run) {
-    sums += sum_pairs(
-        p.spatial, [=](auto at) __attribute__((always_inline)) {
-          const auto d = at(x + run) - mean;
-          return TermPair{d, d * d};
-        });
-  });
-  return moments_from(mean, sums.first, sums.second, count_of(p), p.eps);
+  for_each_run(p, channel, [&](std::int64_t run) { sums += deviations_of(x + run, p.spatial, center); });
+  return moments_from(static_cast<double>(center), sums.first, sums.second, count_of(p), p.eps);
 }
 
 template <class T>
@@ -107,12 +98,9 @@ void map_runs(const BatchNormParams& p, const T* x, const T* w, const T* b, cons
   parallel_for(p.samples * p.channels, p.spatial * kNormCost, [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t plane = first; plane < last; ++plane) {
       const std::int64_t c = plane % p.channels;
-      const Affine map(moments[c], affine_at(w, c, 1), affine_at(b, c, 0));
-      const T* const from = x + plane * p.spatial;
-      T* const to = y + plane * p.spatial;
       // y_i = (x_i - mean) rstd w_c + b_c
-      TAPER_INDEPENDENT_TURNS
-      for (std::int64_t i = 0; i < p.spatial; ++i) to[i] = T(map(static_cast<double>(from[i])));
+      map_run(Affine<T>(moments[c], affine_at(w, c, 1), affine_at(b, c, 0)), x + plane * p.spatial, p.spatial,
+              y + plane * p.spatial);
     }
   });
 }
@@ -126,8 +114,8 @@ void map_strips(const BatchNormParams& p, const T* x, const T* w, const T* b, co
     for (std::int64_t unit = first; unit < last; ++unit) {
       const Strip strip = strips.strip(p, unit / chunks);
       const auto map = [&](std::int64_t c) {
-        return Affine(moments[strip.channel + c], affine_at(w, strip.channel + c, 1),
-                      affine_at(b, strip.channel + c, 0));
+        return Affine<double>(moments[strip.channel + c], affine_at(w, strip.channel + c, 1),
+                              affine_at(b, strip.channel + c, 0));
       };
       double center[kStripWidth], scale[kStripWidth], shift[kStripWidth];
       spread(strip, center, [&](std::int64_t c) { return map(c).center; });
@@ -146,21 +134,6 @@ void map_strips(const BatchNormParams& p, const T* x, const T* w, const T* b, co
 }
 
 // --- gradients ------------------------------------------------------------------------------------------------------
-
-/// The sums of dy and of dy h over one channel, h being the normalised x.
-template <class T>
-SumPair sums_of_channel(const BatchNormParams& p, const T* dy, const T* x, const Moments& m, std::int64_t channel) {
-  const Affine normal(m, 1, 0);
-  SumPair sums;
-  for_each_run(p, channel, [&](std::int64_t run) {
-    sums += sum_pairs(
-        p.spatial, [=](auto at) __attribute__((always_inline)) {
-          const auto g = at(dy + run);
-          return TermPair{g, g * normal(at(x + run))};
-        });
-  });
-  return sums;
-}
 
 template <class T>
 void sums_of_strip(const BatchNormParams& p, const T* dy, const T* x, const Moments* moments, const Strip& strip,
@@ -187,40 +160,51 @@ void store_affine(const NormGradients<T>& out, std::int64_t channel, SumPair sum
   if (out.db) store(out.db + channel, sums.first, out.add_db);
 }
 
-/// How one channel's dx follows from dy and x: dx = dy own + (x - center) slope + shift.
-struct InputSlope {
-  double own, center, slope, shift;
-};
-
-/// dx = w rstd (dy - mean(dy) - h mean(dy h)), h = (x - mean) rstd
-InputSlope slope_of(const BatchNormParams& p, const Moments& m, double w, SumPair sums) {
-  const double own = w * m.rstd, n = static_cast<double>(count_of(p));
-  const double slope = -own * m.rstd * sums.second / n;
-  return {own, m.mean, slope, -own * sums.first / n - m.rest * slope};
+/// mean(g) and mean(g h) of one channel, g = dy w.
+SumPair means_of(const BatchNormParams& p, double w, SumPair sums) {
+  const double each = w / static_cast<double>(count_of(p));
+  return {sums.first * each, sums.second * each};
 }
 
 /// dx_i = dy_i own: with fixed moments x does not matter, not even where it is infinite.
 template <class T>
-void scale_run(const T* dy, std::int64_t n, double own, T* dx, bool add) {
-  store_run(dx, n, add, [=](std::int64_t i) { return static_cast<double>(dy[i]) * own; });
+void scale_run(const T* dy, std::int64_t n, T own, T* dx, bool add) {
+  store_packs(
+      dx, n, add, [=](auto at) __attribute__((always_inline)) { return at(dy) * own; });
 }
 
+/// Channels of long runs: runs are taken as they lie in memory, first for the sums over them, then for dx.
 template <class T>
-void gradients_of_channel(const BatchNormParams& p, const T* dy, const T* x, const T* w, const Moments* moments,
-                          const NormGradients<T>& out, std::int64_t channel) {
-  const Moments& m = moments[channel];
-  SumPair sums;
-  if (!p.fixed || out.dw || out.db) sums = sums_of_channel(p, dy, x, m, channel);
-  store_affine(out, channel, sums);
-  if (!out.dx) return;
-  const InputSlope s = slope_of(p, m, affine_at(w, channel, 1), sums);
-  for_each_run(p, channel, [&](std::int64_t run) {
-    if (p.fixed) return scale_run(dy + run, p.spatial, s.own, out.dx + run, out.add_dx);
-    // dx_i = dy_i own + (x_i - mean) slope + shift
-    store_run(out.dx + run, p.spatial, out.add_dx, [=](std::int64_t i) {
-      return static_cast<double>(dy[run + i]) * s.own +
-             ((static_cast<double>(x[run + i]) - s.center) * s.slope + s.shift);
+void gradients_of_runs(const BatchNormParams& p, const T* dy, const T* x, const T* w, Moments* moments,
+                       const NormGradients<T>& out) {
+  const std::int64_t runs = p.samples * p.channels, n = p.spatial;
+  const bool summed = !p.fixed || out.dw || out.db;
+  auto* const sums = reinterpret_cast<SumPair*>(moments + p.channels);
+  if (summed) {
+    parallel_for(runs, n * kNormCost, [=](std::int64_t first, std::int64_t last) {
+      for (std::int64_t run = first; run < last; ++run)
+        sums[run] = gradient_sums(moments[run % p.channels], n, dy + run * n, x + run * n);
     });
+    // the sums of dy and dy h over a channel, which take the place of those over its first run
+    parallel_for(p.channels, p.samples * kNormCost, [=](std::int64_t first, std::int64_t last) {
+      for (std::int64_t c = first; c < last; ++c) {
+        for (std::int64_t sample = 1; sample < p.samples; ++sample) sums[c] += sums[sample * p.channels + c];
+        store_affine(out, c, sums[c]);
+      }
+    });
+  }
+  if (!out.dx) return;
+  parallel_for(runs, n * kNormCost, [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t run = first; run < last; ++run) {
+      const std::int64_t c = run % p.channels;
+      const double weight = affine_at(w, c, 1);
+      // dx = w rstd (dy - mean(dy) - h mean(dy h)), h = (x - mean) rstd
+      if (p.fixed)
+        scale_run(dy + run * n, n, T(weight * moments[c].rstd), out.dx + run * n, out.add_dx);
+      else
+        slope_run(moments[c], weight, means_of(p, weight, sums[c]), dy + run * n, x + run * n, n, out.dx + run * n,
+                  out.add_dx);
+    }
   });
 }
 
@@ -232,7 +216,8 @@ void gradients_of_strip(const BatchNormParams& p, const T* dy, const T* x, const
   for (std::int64_t c = 0; c < strip.channels; ++c) store_affine(out, strip.channel + c, sums[c]);
   if (!out.dx) return;
   const auto slope = [&](std::int64_t c) {
-    return slope_of(p, moments[strip.channel + c], affine_at(w, strip.channel + c, 1), sums[c]);
+    const double weight = affine_at(w, strip.channel + c, 1);
+    return InputSlope<double>(moments[strip.channel + c], weight, means_of(p, weight, sums[c]));
   };
   double own[kStripWidth], center[kStripWidth], slopes[kStripWidth], shift[kStripWidth];
   spread(strip, own, [&](std::int64_t c) { return slope(c).own; });
@@ -255,6 +240,10 @@ void gradients_of_strip(const BatchNormParams& p, const T* dy, const T* x, const
 }
 
 }  // namespace
+
+std::int64_t batch_norm_memory(const BatchNormParams& p) {
+  return p.channels + (is_long(p) ? (p.samples * p.channels + 1) / 2 : 0);
+}
 
 template <class T>
 void batch_moments(const BatchNormParams& p, const T* x, Moments* moments) {
@@ -304,18 +293,13 @@ void batch_norm(const BatchNormParams& p, const T* x, const T* w, const T* b, co
 }
 
 template <class T>
-void batch_norm_backward(const BatchNormParams& p, const T* dy, const T* x, const T* w, const Moments* moments,
+void batch_norm_backward(const BatchNormParams& p, const T* dy, const T* x, const T* w, Moments* moments,
                          const NormGradients<T>& gradients) {
   if (count_of(p) == 0) {
     for (std::int64_t c = 0; c < p.channels && (gradients.dw || gradients.db); ++c) store_affine(gradients, c, {});
     return;
   }
-  if (is_long(p)) {
-    parallel_for(p.channels, 2 * count_of(p) * kNormCost, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t c = first; c < last; ++c) gradients_of_channel(p, dy, x, w, moments, gradients, c);
-    });
-    return;
-  }
+  if (is_long(p)) return gradients_of_runs(p, dy, x, w, moments, gradients);
   const Strips strips(p);
   parallel_for(strips.count, 2 * count_of(p) * strips.each * kNormCost, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) gradients_of_strip(p, dy, x, w, moments, gradients, strips.strip(p, i));
@@ -327,7 +311,7 @@ void batch_norm_backward(const BatchNormParams& p, const T* dy, const T* x, cons
   template void fixed_moments<T>(const BatchNormParams&, const T*, const T*, Moments*);                      \
   template void update_running<T>(double, std::int64_t, std::int64_t, std::int64_t, const Moments*, T*, T*); \
   template void batch_norm<T>(const BatchNormParams&, const T*, const T*, const T*, const Moments*, T*);     \
-  template void batch_norm_backward<T>(const BatchNormParams&, const T*, const T*, const T*, const Moments*, \
+  template void batch_norm_backward<T>(const BatchNormParams&, const T*, const T*, const T*, Moments*,       \
                                        const NormGradients<T>&)
 TAPER_INSTANTIATE_BATCH_NORM(float);
 TAPER_INSTANTIATE_BATCH_NORM(double);

@@ -16,6 +16,9 @@ struct BatchNormParams {
   bool fixed = false;  ///< the moments do not depend on x
 };
 
+/// How many moments a call works in: those of every channel, and room for the sums of the backward.
+std::int64_t batch_norm_memory(const BatchNormParams& p);
+
 /// The moments of every channel of x.
 template <class T>
 void batch_moments(const BatchNormParams& p, const T* x, Moments* moments);
@@ -34,8 +37,9 @@ void update_running(double momentum, std::int64_t count, std::int64_t samples, s
 template <class T>
 void batch_norm(const BatchNormParams& p, const T* x, const T* w, const T* b, const Moments* moments, T* y);
 
+/// `moments` is as the forward left it, [batch_norm_memory].
 template <class T>
-void batch_norm_backward(const BatchNormParams& p, const T* dy, const T* x, const T* w, const Moments* moments,
+void batch_norm_backward(const BatchNormParams& p, const T* dy, const T* x, const T* w, Moments* moments,
                          const NormGradients<T>& gradients);
 
 }  // namespace taper::kernels

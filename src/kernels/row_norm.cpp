@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 
 namespace taper::kernels {
@@ -11,189 +10,204 @@ namespace {
 
 constexpr std::int64_t kColumns = 64;
 
-template <class T>
-double mean_of(const T* x, std::int64_t n) {
-  return sum_of(
-             n, [x](auto at) __attribute__((always_inline)) { return at(x); }) /
-         static_cast<double>(n);
+/// Samples whose gradients of w and b are summed in T before they are joined in double.
+std::int64_t samples_together(const RowNormParams& p) { return std::clamp<std::int64_t>(p.samples / 8, 8, 64); }
+std::int64_t sample_blocks(const RowNormParams& p) {
+  return (p.samples + samples_together(p) - 1) / samples_together(p);
 }
 
 template <class T>
 Moments row_moments(const RowNormParams& p, const T* x, std::int64_t n) {
-  // mean = sum x / n; the sums of x - mean and of its square
-  const double mean = p.centered ? mean_of(x, n) : 0;
-  const SumPair sums = sum_pairs(
-      n, [=](auto at) __attribute__((always_inline)) {
-        const auto d = at(x) - mean;
-        return TermPair{d, d * d};
-      });
-  return moments_from(mean, p.centered ? sums.first : 0, sums.second, n, p.eps);
+  // mean = sum x / n, which only has to be near: the sums of x - mean and of its square say the rest
+  const T center = p.centered ? T(sum_of_run(x, n) / static_cast<double>(n)) : T(0);
+  const SumPair sums = deviations_of(x, n, center);
+  return moments_from(static_cast<double>(center), p.centered ? sums.first : 0, sums.second, n, p.eps);
 }
 
 /// One row of `spatial` 1: every element has its own weight.
-template <bool Weighted, bool Biased, class T>
-void map_elements(const Moments& m, std::int64_t n, const T* x, const T* w, const T* b, T* y) {
-  const Affine normal(m, 1, 0);
-  // y_j = (x_j - mean) rstd w_j + b_j
-  TAPER_INDEPENDENT_TURNS
-  for (std::int64_t j = 0; j < n; ++j) {
-    double v = normal(static_cast<double>(x[j]));
-    if constexpr (Weighted) v *= static_cast<double>(w[j]);
-    if constexpr (Biased) v += static_cast<double>(b[j]);
-    y[j] = T(v);
-  }
-}
-
 template <class T>
 void map_elements(const Moments& m, std::int64_t n, const T* x, const T* w, const T* b, T* y) {
-  if (w && b) return map_elements<true, true>(m, n, x, w, b, y);
-  if (w) return map_elements<true, false>(m, n, x, w, b, y);
-  if (b) return map_elements<false, true>(m, n, x, w, b, y);
-  map_elements<false, false>(m, n, x, w, b, y);
+  const Affine<T> normal(m, 1, 0);
+  // y_j = (x_j - mean) rstd w_j + b_j
+  for_each_pack<T>(
+      n, [=](auto at) __attribute__((always_inline)) {
+        Pack<T> v = normal(at(x));
+        if (w) v *= at(w);
+        if (b) v += at(b);
+        at.store(y, v);
+      });
 }
 
 /// One row of several channels with `spatial` elements each; w and b start at the group's first channel.
 template <class T>
 void map_channels(const RowNormParams& p, const Moments& m, const T* x, const T* w, const T* b, T* y) {
-  for (std::int64_t c = 0; c < p.channels; ++c) {
-    const Affine map(m, affine_at(w, c, 1), affine_at(b, c, 0));
-    const T* const from = x + c * p.spatial;
-    T* const to = y + c * p.spatial;
-    // y_i = (x_i - mean) rstd w_c + b_c
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = 0; i < p.spatial; ++i) to[i] = T(map(static_cast<double>(from[i])));
-  }
+  // y_i = (x_i - mean) rstd w_c + b_c
+  for (std::int64_t c = 0; c < p.channels; ++c)
+    map_run(Affine<T>(m, affine_at(w, c, 1), affine_at(b, c, 0)), x + c * p.spatial, p.spatial, y + c * p.spatial);
 }
 
-/// The sums of g and of g h over one row, h being the normalised x and g = dy w the gradient that reaches it.
-template <bool Weighted, class T>
-SumPair element_sums(const Moments& m, std::int64_t n, const T* dy, const T* x, const T* w) {
-  const Affine normal(m, 1, 0);
-  return sum_pairs(
-      n, [=](auto at) __attribute__((always_inline)) {
-        auto g = at(dy);
-        if constexpr (Weighted) g *= at(w);
-        return TermPair{g, g * normal(at(x))};
-      });
-}
-
-/// The sums of dy and of dy h over `n` elements.
-template <class T>
-SumPair run_sums(const Moments& m, std::int64_t n, const T* dy, const T* x) {
-  return element_sums<false>(m, n, dy, x, x);
-}
-
-/// dx_j = rstd (dy_j w_j - mean(g) - h_j mean(g h)), the means being `means`.
-template <bool Weighted, class T>
-void element_gradients(const Moments& m, std::int64_t n, SumPair means, const T* dy, const T* x, const T* w, T* dx,
-                       bool add) {
-  const Affine normal(m, 1, 0);
-  store_run(dx, n, add, [=](std::int64_t j) {
-    double g = static_cast<double>(dy[j]);
-    if constexpr (Weighted) g *= static_cast<double>(w[j]);
-    return m.rstd * ((g - means.first) - normal(static_cast<double>(x[j])) * means.second);
-  });
-}
-
-/// mean(g) and mean(g h); the first is 0 where the mean of x was not taken off.
+/// mean(g) and mean(g h), g = dy w being the gradient that reaches h; the first is 0 where the mean of x was not taken
+/// off.
 SumPair row_means(const RowNormParams& p, SumPair sums) {
   const double n = static_cast<double>(p.channels * p.spatial);
   return {p.centered ? sums.first / n : 0, sums.second / n};
 }
 
-template <bool Weighted, class T>
-void row_of_elements(const RowNormParams& p, const Moments& m, const T* dy, const T* x, const T* w, T* dx, bool add) {
-  const SumPair means = row_means(p, element_sums<Weighted>(m, p.channels, dy, x, w));
-  element_gradients<Weighted>(m, p.channels, means, dy, x, w, dx, add);
+/// Samples of one group whose channels have one element each, `pitch` apart; `dw` and `db` are null or take the sums
+/// over the samples.
+template <class T>
+struct ElementRows {
+  const RowNormParams& p;
+  const T *dy, *x, *w;
+  const Moments* moments;
+  T *dx, *dw, *db;
+  bool add;
+  std::int64_t pitch = p.groups * p.channels;
+
+  ElementRows from(std::int64_t sample) const {
+    const std::int64_t at = sample * pitch;
+    return {p, dy + at, x + at, w, moments + sample * p.groups, dx ? dx + at : nullptr, dw, db, add};
+  }
+};
+
+/// The sums of g and of g h over one row.
+template <class T>
+SumPair element_sums(const ElementRows<T>& s, const Affine<T> normal, const T* dy, const T* x) {
+  double sums[2];
+  sum_packs<T, 2, 4>(
+      s.p.channels, sums, [ =, w = s.w ](auto at, auto& sum) __attribute__((always_inline)) {
+        Pack<T> g = at(dy);
+        if (w) g *= at(w);
+        sum[0] += g;
+        sum[1] = fused(g, normal(at(x, normal.center)), sum[1]);
+      });
+  return {sums[0], sums[1]};
+}
+
+/// The gradients of R samples; the sums over samples are those of earlier ones and these, or with `first` only these.
+template <int R, class T>
+void element_gradients(const ElementRows<T>& s, bool first) {
+  T center[R], rstd[R], rest[R], slope[R], shift[R];
+  for (int r = 0; r < R; ++r) {
+    const Moments& m = s.moments[r * s.p.groups];
+    const Affine<T> normal(m, 1, 0);
+    center[r] = normal.center, rstd[r] = normal.scale, rest[r] = normal.shift;
+    if (!s.dx) continue;
+    const SumPair means = row_means(s.p, element_sums(s, normal, s.dy + r * s.pitch, s.x + r * s.pitch));
+    slope[r] = T(-m.rstd * means.second), shift[r] = T(-m.rstd * means.first);
+  }
+  for_each_pack<T>(
+      s.p.channels, [&](auto at) __attribute__((always_inline)) {
+        Pack<T> dw = {}, db = {};
+        if (!first && s.dw) dw = at(s.dw), db = at(s.db);
+      // dx_j = rstd (dy_j w_j - mean(g) - h_j mean(g h)),  dw_j += dy_j h_j,  db_j += dy_j
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) {
+          const Pack<T> g = at(s.dy + r * s.pitch), h = fused(at(s.x + r * s.pitch) - center[r], rstd[r], rest[r]);
+          dw = fused(g, h, dw);
+          db += g;
+          if (!s.dx) continue;
+          T* const dx = s.dx + r * s.pitch;
+          const Pack<T> v = fused(s.w ? g * at(s.w) : g, rstd[r], fused(h, slope[r], shift[r]));
+          at.store(dx, s.add ? at(dx) + v : v);
+        }
+        if (s.dw) at.store(s.dw, dw), at.store(s.db, db);
+      });
+}
+
+/// y_j = the sum of `count` rows at x, `pitch` apart, or added to it; nothing without y.
+template <class T>
+void join_rows(const T* x, std::int64_t count, std::int64_t pitch, std::int64_t n, T* y, bool add) {
+  if (!y) return;
+  double sum[kColumns] = {};
+  for (std::int64_t k = 0; k < count; ++k)
+    for (std::int64_t j = 0; j < n; ++j) sum[j] += static_cast<double>(x[k * pitch + j]);
+  for (std::int64_t j = 0; j < n; ++j) store(y + j, sum[j], add);
 }
 
 template <class T>
-void row_of_channels(const RowNormParams& p, const Moments& m, const T* dy, const T* x, const T* w, T* dx, bool add) {
+void backward_elements(const RowNormParams& p, const T* dy, const T* x, const T* w, Moments* moments,
+                       const NormGradients<T>& out) {
+  const std::int64_t all = p.groups * p.channels, together = samples_together(p), blocks = sample_blocks(p);
+  // The sums of every block: those of dw for all channels, then those of db.
+  const bool affine = out.dw || out.db;
+  T* const sums = reinterpret_cast<T*>(moments + p.samples * p.groups);
+  parallel_for(blocks * p.groups, 2 * together * p.channels * kNormCost, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      const std::int64_t block = unit / p.groups, group = unit % p.groups, c = group * p.channels;
+      T* const dw = affine ? sums + 2 * block * all + c : nullptr;
+      const ElementRows<T> rows{p,
+                                dy + c,
+                                x + c,
+                                w ? w + c : nullptr,
+                                moments + group,
+                                out.dx ? out.dx + c : nullptr,
+                                dw,
+                                dw ? dw + all : nullptr,
+                                out.add_dx};
+      const std::int64_t first = block * together, last = std::min(p.samples, first + together);
+      std::int64_t sample = first;
+      for (; sample + 4 <= last; sample += 4) element_gradients<4>(rows.from(sample), sample == first);
+      for (; sample < last; ++sample) element_gradients<1>(rows.from(sample), sample == first);
+    }
+  });
+  if (!affine) return;
+  const std::int64_t columns = (all + kColumns - 1) / kColumns;
+  parallel_for(columns, blocks * kColumns, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      const std::int64_t c = unit * kColumns, width = std::min(kColumns, all - c);
+      join_rows(sums + c, blocks, 2 * all, width, out.dw ? out.dw + c : nullptr, out.add_dw);
+      join_rows(sums + all + c, blocks, 2 * all, width, out.db ? out.db + c : nullptr, out.add_db);
+    }
+  });
+}
+
+/// The gradient of one row of several elements a channel, and the sums of dy and dy h over each of its channels.
+template <class T>
+void row_of_channels(const RowNormParams& p, const Moments& m, const T* dy, const T* x, const T* w,
+                     SumPair* of_channels, T* dx, bool add) {
   SumPair sums;
   for (std::int64_t c = 0; c < p.channels; ++c) {
+    of_channels[c] = gradient_sums(m, p.spatial, dy + c * p.spatial, x + c * p.spatial);
     const double weight = affine_at(w, c, 1);
-    const SumPair run = run_sums(m, p.spatial, dy + c * p.spatial, x + c * p.spatial);
-    sums += {weight * run.first, weight * run.second};
+    sums += {weight * of_channels[c].first, weight * of_channels[c].second};
   }
+  if (!dx) return;
   const SumPair means = row_means(p, sums);
-  const Affine normal(m, 1, 0);
-  for (std::int64_t c = 0; c < p.channels; ++c) {
-    const double weight = affine_at(w, c, 1);
-    const std::int64_t from = c * p.spatial;
-    // dx_i = rstd (dy_i w_c - mean(g) - h_i mean(g h))
-    store_run(dx + from, p.spatial, add, [=](std::int64_t i) {
-      return m.rstd * ((static_cast<double>(dy[from + i]) * weight - means.first) -
-                       normal(static_cast<double>(x[from + i])) * means.second);
-    });
-  }
+  // dx_i = rstd (dy_i w_c - mean(g) - h_i mean(g h))
+  for (std::int64_t c = 0; c < p.channels; ++c)
+    slope_run(m, affine_at(w, c, 1), means, dy + c * p.spatial, x + c * p.spatial, p.spatial, dx + c * p.spatial, add);
 }
 
 template <class T>
-void backward_input(const RowNormParams& p, const T* dy, const T* x, const T* w, const Moments* moments, T* dx,
-                    bool add) {
-  if (p.samples == 0) return;
-  const std::int64_t n = p.channels * p.spatial;
-  parallel_for(p.samples * p.groups, 2 * n * kNormCost, [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t row = first; row < last; ++row) {
-      const T* const weights = w ? w + row % p.groups * p.channels : nullptr;
-      const std::int64_t at_row = row * n;
-      const Moments& m = moments[row];
-      if (p.spatial != 1)
-        row_of_channels(p, m, dy + at_row, x + at_row, weights, dx + at_row, add);
-      else if (weights)
-        row_of_elements<true>(p, m, dy + at_row, x + at_row, weights, dx + at_row, add);
-      else
-        row_of_elements<false>(p, m, dy + at_row, x + at_row, weights, dx + at_row, add);
-    }
+void backward_channels(const RowNormParams& p, const T* dy, const T* x, const T* w, Moments* moments,
+                       const NormGradients<T>& out) {
+  const std::int64_t rows = p.samples * p.groups, n = p.channels * p.spatial, all = p.groups * p.channels;
+  auto* const sums = reinterpret_cast<SumPair*>(moments + rows);
+  parallel_for(rows, 2 * n * kNormCost, [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t row = first; row < last; ++row)
+      row_of_channels(p, moments[row], dy + row * n, x + row * n, w ? w + row % p.groups * p.channels : nullptr,
+                      sums + row * p.channels, out.dx ? out.dx + row * n : nullptr, out.add_dx);
   });
-}
-
-/// dw_c = sum of dy h, db_c = sum of dy over the samples, for channels of one element: columns side by side.
-template <class T>
-void affine_of_elements(const RowNormParams& p, const T* dy, const T* x, const Moments* moments,
-                        const NormGradients<T>& out) {
-  const std::int64_t blocks = (p.channels + kColumns - 1) / kColumns, all = p.groups * p.channels;
-  parallel_for(p.groups * blocks, p.samples * kColumns * kNormCost, [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t unit = first; unit < last; ++unit) {
-      const std::int64_t group = unit / blocks, column = unit % blocks * kColumns;
-      const std::int64_t width = std::min(kColumns, p.channels - column), c = group * p.channels + column;
-      double dw[kColumns] = {}, db[kColumns] = {};
-      for (std::int64_t sample = 0; sample < p.samples; ++sample) {
-        const Affine normal(moments[sample * p.groups + group], 1, 0);
-        const T *const g = dy + sample * all + c, *const from = x + sample * all + c;
-        // dw_j += dy_j h_j, db_j += dy_j
-        for (std::int64_t j = 0; j < width; ++j) {
-          db[j] += static_cast<double>(g[j]);
-          dw[j] += static_cast<double>(g[j]) * normal(static_cast<double>(from[j]));
-        }
-      }
-      for (std::int64_t j = 0; j < width; ++j) {
-        if (out.dw) store(out.dw + c + j, dw[j], out.add_dw);
-        if (out.db) store(out.db + c + j, db[j], out.add_db);
-      }
-    }
-  });
-}
-
-/// The same for channels of several elements, each of which lie together.
-template <class T>
-void affine_of_channels(const RowNormParams& p, const T* dy, const T* x, const Moments* moments,
-                        const NormGradients<T>& out) {
-  const std::int64_t all = p.groups * p.channels;
-  parallel_for(all, p.samples * p.spatial * kNormCost, [=](std::int64_t first, std::int64_t last) {
+  if (!out.dw && !out.db) return;
+  // dw_c = sum of dy h, db_c = sum of dy over the samples
+  parallel_for(all, p.samples * kNormCost, [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t c = first; c < last; ++c) {
-      SumPair sums;
-      for (std::int64_t sample = 0; sample < p.samples; ++sample) {
-        const std::int64_t plane = (sample * all + c) * p.spatial;
-        sums += run_sums(moments[sample * p.groups + c / p.channels], p.spatial, dy + plane, x + plane);
-      }
-      if (out.dw) store(out.dw + c, sums.second, out.add_dw);
-      if (out.db) store(out.db + c, sums.first, out.add_db);
+      SumPair total;
+      for (std::int64_t sample = 0; sample < p.samples; ++sample) total += sums[sample * all + c];
+      if (out.dw) store(out.dw + c, total.second, out.add_dw);
+      if (out.db) store(out.db + c, total.first, out.add_db);
     }
   });
 }
 
 }  // namespace
+
+std::int64_t row_norm_memory(const RowNormParams& p) {
+  const std::int64_t rows = p.samples * p.groups, all = p.groups * p.channels;
+  const std::int64_t pairs = p.spatial == 1 ? sample_blocks(p) * all : p.samples * all;
+  return rows + (pairs + 1) / 2;
+}
 
 template <class T>
 void row_norm(const RowNormParams& p, const T* x, const T* w, const T* b, Moments* moments, T* y) {
@@ -213,19 +227,17 @@ void row_norm(const RowNormParams& p, const T* x, const T* w, const T* b, Moment
 }
 
 template <class T>
-void row_norm_backward(const RowNormParams& p, const T* dy, const T* x, const T* w, const Moments* moments,
+void row_norm_backward(const RowNormParams& p, const T* dy, const T* x, const T* w, Moments* moments,
                        const NormGradients<T>& gradients) {
-  if (gradients.dx) backward_input(p, dy, x, w, moments, gradients.dx, gradients.add_dx);
-  if (!gradients.dw && !gradients.db) return;
   if (p.spatial != 1)
-    affine_of_channels(p, dy, x, moments, gradients);
+    backward_channels(p, dy, x, w, moments, gradients);
   else
-    affine_of_elements(p, dy, x, moments, gradients);
+    backward_elements(p, dy, x, w, moments, gradients);
 }
 
-#define TAPER_INSTANTIATE_ROW_NORM(T)                                                                    \
-  template void row_norm<T>(const RowNormParams&, const T*, const T*, const T*, Moments*, T*);           \
-  template void row_norm_backward<T>(const RowNormParams&, const T*, const T*, const T*, const Moments*, \
+#define TAPER_INSTANTIATE_ROW_NORM(T)                                                              \
+  template void row_norm<T>(const RowNormParams&, const T*, const T*, const T*, Moments*, T*);     \
+  template void row_norm_backward<T>(const RowNormParams&, const T*, const T*, const T*, Moments*, \
                                      const NormGradients<T>&)
 TAPER_INSTANTIATE_ROW_NORM(float);
 TAPER_INSTANTIATE_ROW_NORM(double);

@@ -17,12 +17,16 @@ struct RowNormParams {
   bool centered = true;  ///< false: root mean square norm, the mean is taken as 0
 };
 
+/// How many moments a call works in: those of every row, and room for the sums of the backward.
+std::int64_t row_norm_memory(const RowNormParams& p);
+
 /// y = (x - mean) rstd w + b; w and b [groups * channels], null for 1 and 0. Fills the moments of every row.
 template <class T>
 void row_norm(const RowNormParams& p, const T* x, const T* w, const T* b, Moments* moments, T* y);
 
+/// `moments` is as the forward left it, [row_norm_memory].
 template <class T>
-void row_norm_backward(const RowNormParams& p, const T* dy, const T* x, const T* w, const Moments* moments,
+void row_norm_backward(const RowNormParams& p, const T* dy, const T* x, const T* w, Moments* moments,
                        const NormGradients<T>& gradients);
 
 }  // namespace taper::kernels

@@ -40,7 +40,7 @@ Run<T> run(BatchNormParams p, const std::vector<T>& x, const std::vector<T>& w, 
   const auto channels = std::size_t(p.channels);
   Run<T> r{std::vector<T>(x.size()), std::vector<T>(x.size(), start), std::vector<T>(channels, start),
            std::vector<T>(channels, start)};
-  std::vector<Moments> moments(channels);
+  std::vector<Moments> moments(std::size_t(batch_norm_memory(p)));
   p.fixed = !fixed.mean.empty();
   if (p.fixed)
     fixed_moments(p, fixed.mean.data(), fixed.variance.data(), moments.data());
@@ -191,7 +191,7 @@ TEST_CASE("batch norm computes only the gradients that are asked for") {
       const auto all = run<double>(p, x, {}, {}, dy, is_fixed ? fixed : Fixed<double>{});
       p.fixed = is_fixed;
       Numbers dx(x.size()), dw(5), db(5);
-      std::vector<Moments> moments(5);
+      std::vector<Moments> moments(std::size_t(batch_norm_memory(p)));
       is_fixed ? fixed_moments(p, fixed.mean.data(), fixed.variance.data(), moments.data())
                : batch_moments(p, x.data(), moments.data());
       batch_norm_backward<double>(p, dy.data(), x.data(), nullptr, moments.data(), {.dx = dx.data()});

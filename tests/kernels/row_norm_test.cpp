@@ -49,7 +49,7 @@ Run<T> run(const RowNormParams& p, std::vector<T> x, std::vector<T> w, std::vect
   const std::size_t channels = std::size_t(p.groups * p.channels);
   Run<T> r{std::vector<T>(x.size()), std::vector<T>(x.size(), start), std::vector<T>(channels, start),
            std::vector<T>(channels, start)};
-  std::vector<Moments> moments(rows_of(p));
+  std::vector<Moments> moments(std::size_t(row_norm_memory(p)));
   row_norm(p, x.data(), data(w), data(b), moments.data(), r.y.data());
   row_norm_backward<T>(p, dy.data(), x.data(), data(w), moments.data(),
                        {r.dx.data(), r.dw.data(), r.db.data(), add, add, add});
@@ -166,7 +166,7 @@ TEST_CASE("row norms compute only the gradients that are asked for") {
   const auto x = numbers<double>(210, 1), dy = numbers<double>(210, 2);
   const auto all = run<double>(p, x, {}, {}, dy);
   Numbers y(210), dx(210), dw(15), db(15);
-  std::vector<Moments> moments(6);
+  std::vector<Moments> moments(std::size_t(row_norm_memory(p)));
   row_norm<double>(p, x.data(), nullptr, nullptr, moments.data(), y.data());
   row_norm_backward<double>(p, dy.data(), x.data(), nullptr, moments.data(), {.dx = dx.data()});
   row_norm_backward<double>(p, dy.data(), x.data(), nullptr, moments.data(), {.dw = dw.data()});
