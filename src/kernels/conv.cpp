@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "kernels/conv_geometry.hpp"
+#include "kernels/conv_planes.hpp"
 #include "kernels/conv_short.hpp"
 #include "kernels/conv_slab.hpp"
 
@@ -267,7 +268,7 @@ void run(const Sweep& s, const T* x, const T* w, const T* b, T* y, bool add) {
 
 template <class T>
 void conv_forward(const ConvParams& params, const T* x, const T* w, const T* b, T* y, bool add) {
-  if (!add && short_forward(params, x, w, b, y)) return;
+  if (!add && (short_forward(params, x, w, b, y) || plane_forward(params, x, w, b, y))) return;
   const ConvParams p = merged(params);
   const std::int64_t out = outputs(p);
   if (p.batch <= 0 || p.out_channels <= 0 || out <= 0) return;
@@ -279,6 +280,7 @@ void conv_forward(const ConvParams& params, const T* x, const T* w, const T* b, 
 
 template <class T>
 void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* dx, bool add) {
+  if (plane_backward_input(params, dy, w, dx, add)) return;
   const ConvParams p = merged(params);
   if (p.batch <= 0 || p.in_channels <= 0 || inputs(p) <= 0) return;
   const bool nothing = p.out_channels <= 0 || outputs(p) <= 0 || taps_of(p) <= 0;

@@ -214,6 +214,31 @@ TEMPLATE_TEST_CASE("a convolution of few terms along short lines agrees with its
   }
 }
 
+TEMPLATE_TEST_CASE("a convolution over planes whose lines fill no vector agrees with its definition", "", float,
+                   double) {
+  const auto plane = [](std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t height, std::int64_t width,
+                        std::int64_t tall, std::int64_t wide, std::int64_t groups = 1, std::int64_t dilation = 1,
+                        std::int64_t pad = 0) {
+    ConvParams p{.batch = batch, .in_channels = in, .out_channels = out, .groups = groups};
+    p.in[1] = height, p.in[2] = width;
+    p.kernel[1] = tall, p.kernel[2] = wide;
+    p.dilation[1] = p.dilation[2] = dilation;
+    p.padding[1] = pad;
+    p.out[1] = height + 2 * pad - dilation * (tall - 1), p.out[2] = width - dilation * (wide - 1);
+    return p;
+  };
+  for (const auto& p : {plane(3, 6, 16, 14, 13, 5, 4), plane(2, 5, 31, 11, 10, 3, 5), plane(5, 8, 62, 9, 7, 3, 2, 2),
+                        plane(2, 3, 13, 16, 15, 2, 3, 1, 3), plane(1, 7, 47, 13, 16, 5, 1, 1, 1, 1)}) {
+    CAPTURE(p.in_channels, p.out_channels, p.in[1], p.in[2]);
+    CHECK(error_of<TestType>(p) < tolerance<TestType>());
+    const Problem<TestType> problem(p);
+    auto added = problem.run(p, true, TestType(2)).dx;
+    for (TestType& v : added) v -= 2;
+    const auto fresh = problem.run(p).dx;
+    CHECK(relative_error(added, {fresh.begin(), fresh.end()}) < 2 * tolerance<TestType>());
+  }
+}
+
 TEMPLATE_TEST_CASE("the gradients of weight and bias are computed in one pass, or one of them alone", "", float,
                    double) {
   for (const auto& p : {params(13, 3, 32, 10, 3, 1, 1), params(3, 5, 7, 61, 3, 2)}) {

@@ -1,0 +1,152 @@
+#include "kernels/conv_planes.hpp"
+
+#include "kernels/conv_short_parts.hpp"
+
+namespace taper::kernels {
+
+#if defined(__AVX512F__)
+
+namespace {
+
+/// Vectors that `n` elements fill.
+std::int64_t vectors(std::int64_t n) { return ceil_div(n, kWidth); }
+
+/// One plane of channels each, which the kernel moves over step by step.
+bool is_plane(const ConvParams& p) {
+  return unit(p, 0) && p.batch > 0 && p.in_channels > 0 && p.out_channels > 0 && outputs(p) > 0 && inputs(p) > 0 &&
+         taps_of(p) > 0 && p.stride[1] == 1 && p.stride[2] == 1;
+}
+
+/// Four fifths of one time are longer than another.
+bool is_shorter(std::int64_t time, std::int64_t other) { return time * 5 < other * 4; }
+
+/// y[f, i] = turned[i, f] + b[f] for `n` positions of `channels` channels.
+void store_turned(const float* turned, std::int64_t row, std::int64_t n, std::int64_t channels, const float* b,
+                  float* y) {
+  for (std::int64_t j = 0; j < channels; j += kWidth)
+    for (std::int64_t i = 0; i < n; i += kWidth) {
+      Square square;
+#pragma GCC unroll 16
+      for (int l = 0; l < kWidth; ++l) square[l] = load(turned + std::min(i + l, n - 1) * row + j);
+      transpose(square);
+      for (int r = 0; r < std::min<std::int64_t>(kWidth, channels - j); ++r)
+        _mm512_mask_storeu_ps(y + (j + r) * n + i, lanes_before(n - i), square[r] + (b != nullptr ? b[j + r] : 0.0f));
+    }
+}
+
+/// The sums of one line of dx: what each tap gave, `row` apart, moved to where the tap reads.
+class Gathering {
+ public:
+  Gathering(const ConvParams& p, std::int64_t row) : p_(p), row_(row) {
+    for (std::int64_t t = 0; t < p.kernel[2]; ++t) {
+      shift_[t] = t * p.dilation[2] - p.padding[2];
+      lanes_[t] =
+          static_cast<__mmask16>(lanes_before(p.in[2]) & lanes_before(p.out[2] + shift_[t]) & ~lanes_before(shift_[t]));
+    }
+  }
+
+  /// dx[q, :] = sum over taps t of given[t, q - t], for line `q`: even and odd taps apart, so that one addition does
+  /// not wait for the other.
+  Vector<float> line(const float* given, std::int64_t q) const {
+    const std::int64_t width = p_.kernel[2];
+    Vector<float> even = {}, odd = {};
+    for (std::int64_t t = 0; t < p_.kernel[1]; ++t, given += width * row_) {
+      const std::int64_t h = q + p_.padding[1] - t * p_.dilation[1];
+      if (h < 0 || h >= p_.out[1]) continue;
+      const float* from = given + h * p_.out[2];
+      std::int64_t u = 0;
+      for (; u + 1 < width; u += 2, from += 2 * row_) {
+        even += _mm512_maskz_loadu_ps(lanes_[u], from - shift_[u]);
+        odd += _mm512_maskz_loadu_ps(lanes_[u + 1], from + row_ - shift_[u + 1]);
+      }
+      if (u < width) even += _mm512_maskz_loadu_ps(lanes_[u], from - shift_[u]);
+    }
+    return even + odd;
+  }
+
+ private:
+  const ConvParams& p_;
+  std::int64_t row_, shift_[kWidth * 2];
+  __mmask16 lanes_[kWidth * 2];
+};
+
+}  // namespace
+
+bool plane_forward(const ConvParams& p, const float* x, const float* w, const float* b, float* y) {
+  const std::int64_t channels = p.in_channels / p.groups, columns = p.out_channels / p.groups;
+  const std::int64_t terms = channels * taps_of(p), row = vectors(columns) * kWidth, n = outputs(p);
+  // Channels along the vectors, or positions.
+  if (!is_plane(p) || p.padding[1] != 0 || p.padding[2] != 0 || terms > kBlockDepth || n * row > kResultSize ||
+      terms * row > kRightSize<float> || !is_shorter(n * vectors(columns), columns * p.out[1] * vectors(p.out[2])))
+    return false;
+  // y[f, i] = b[f] + sum over k of x[i + k] w[f, k], one line of positions after another
+  parallel_for(p.batch * p.groups, parallel_work(n * row, terms), [=, &p](std::int64_t first, std::int64_t last) {
+    const Scratch<float>& own = scratch<float>();
+    std::int64_t term[kBlockDepth], weight_term[kBlockDepth], vector[kBlockColumns / kWidth], k = 0;
+    int count[kBlockColumns / kWidth];
+    for (std::int64_t v = 0; v * kWidth < row; ++v) vector[v] = v * kWidth, count[v] = kWidth;
+    for (std::int64_t c = 0; c < channels; ++c)
+      for (std::int64_t h = 0; h < p.kernel[1]; ++h)
+        for (std::int64_t l = 0; l < p.kernel[2]; ++l, ++k) {
+          term[k] = (c * p.in[1] + h * p.dilation[1]) * p.in[2] + l * p.dilation[2];
+          weight_term[k] = k * row;
+        }
+    std::int64_t packed = -1;
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      const std::int64_t sample = unit % p.batch, g = unit / p.batch;
+      if (packed != g) pack_transposed(w + g * columns * terms, terms, columns, terms, own.right, row);
+      packed = g;
+      for (std::int64_t h = 0; h < p.out[1]; ++h) {
+        const float* line = x + ((sample * p.groups + g) * channels * p.in[1] + h) * p.in[2];
+        multiply_block<float>(p.out[2], row, terms,
+                              ListedOperands<float>{line, 1, term, own.right, weight_term, vector, vector, count},
+                              own.result + h * p.out[2] * row, row, false);
+      }
+      const std::int64_t channel = g * columns;
+      store_turned(own.result, row, n, columns, b != nullptr ? b + channel : nullptr,
+                   y + (sample * p.out_channels + channel) * n);
+    }
+  });
+  return true;
+}
+
+bool plane_backward_input(const ConvParams& p, const float* dy, const float* w, float* dx, bool add) {
+  const std::int64_t channels = p.in_channels / p.groups, columns = p.out_channels / p.groups;
+  const std::int64_t taps = taps_of(p), n = outputs(p), row = vectors(n) * kWidth, some = kResultSize / (taps * row);
+  // What the outputs give to each tap, or what the inputs take of the taps.
+  if (!is_plane(p) || p.in[2] > kWidth || p.out[2] > kWidth || p.kernel[2] > 2 * kWidth || columns > kBlockDepth ||
+      row > kBlockColumns || some < 1 || !is_shorter(vectors(n), p.in[1]))
+    return false;
+  const Gathering gathering(p, row);
+  parallel_for(
+      p.batch * p.groups, parallel_work(channels * taps * row, columns),
+      [=, &p, &gathering](std::int64_t first, std::int64_t last) {
+        const Scratch<float>& own = scratch<float>();
+        for (std::int64_t unit = first; unit < last; ++unit) {
+          const std::int64_t g = unit % p.groups;
+          for (std::int64_t f = 0; f < columns; ++f) copy_run(dy + (unit * columns + f) * n, n, own.right + f * row);
+          fill_last_vector(n, columns, own.right, row);
+          for (std::int64_t c = 0; c < channels; c += some) {
+            const std::int64_t these = std::min(some, channels - c);
+            // given[c, t, i] = sum over f of w[f, c, t] dy[f, i]
+            multiply_block<float>(these * taps, row, columns,
+                                  {{w + (g * columns * channels + c) * taps, 1, channels * taps}, {own.right, row}},
+                                  own.result, row, false);
+            float* to = dx + (unit * channels + c) * inputs(p);
+            for (std::int64_t i = 0; i < these; ++i)
+              for (std::int64_t q = 0; q < p.in[1]; ++q, to += p.in[2])
+                store_part<float>(gathering.line(own.result + i * taps * row, q), static_cast<int>(p.in[2]), to, add);
+          }
+        }
+      });
+  return true;
+}
+
+#else
+
+bool plane_forward(const ConvParams&, const float*, const float*, const float*, float*) { return false; }
+bool plane_backward_input(const ConvParams&, const float*, const float*, float*, bool) { return false; }
+
+#endif
+
+}  // namespace taper::kernels
