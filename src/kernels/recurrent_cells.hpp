@@ -5,7 +5,8 @@
 #include "kernels/loop_hints.hpp"
 #include "kernels/vector_math.hpp"
 
-// The gates of one step and one sample, forward and backward; the products are `recurrent.cpp`'s.
+// The gates of one step and one sample, forward and backward; the products are `recurrent.cpp`'s. The functions of a cell
+// take in what they call, whatever its length: a loop with a call left in it is not vectorised.
 
 namespace taper::kernels {
 
@@ -31,13 +32,13 @@ struct TanhCell {
   static constexpr bool has_extra = false, hidden_differs = false, keeps_hidden = false;
 
   template <class T>
-  static void forward(std::int64_t n, const CellForward<T>& s) {
+  [[gnu::flatten]] static void forward(std::int64_t n, const CellForward<T>& s) {
     // h = tanh(a)
     TAPER_INDEPENDENT_TURNS
     for (std::int64_t j = 0; j < n; ++j) s.h[j] = vector_tanh(s.gates[j]);
   }
   template <class T>
-  static void backward(std::int64_t n, const CellBackward<T>& s) {
+  [[gnu::flatten]] static void backward(std::int64_t n, const CellBackward<T>& s) {
     // da = dh (1 - h^2)
     TAPER_INDEPENDENT_TURNS
     for (std::int64_t j = 0; j < n; ++j) s.da[j] = (s.dy[j] + s.dh[j]) * (1 - s.h[j] * s.h[j]);
@@ -49,13 +50,13 @@ struct ReluCell {
   static constexpr bool has_extra = false, hidden_differs = false, keeps_hidden = false;
 
   template <class T>
-  static void forward(std::int64_t n, const CellForward<T>& s) {
+  [[gnu::flatten]] static void forward(std::int64_t n, const CellForward<T>& s) {
     // h = max(a, 0); NaN stays NaN
     TAPER_INDEPENDENT_TURNS
     for (std::int64_t j = 0; j < n; ++j) s.h[j] = s.gates[j] <= 0 ? T(0) : s.gates[j];
   }
   template <class T>
-  static void backward(std::int64_t n, const CellBackward<T>& s) {
+  [[gnu::flatten]] static void backward(std::int64_t n, const CellBackward<T>& s) {
     // da = dh where h > 0
     TAPER_INDEPENDENT_TURNS
     for (std::int64_t j = 0; j < n; ++j) s.da[j] = s.h[j] <= 0 ? T(0) : s.dy[j] + s.dh[j];
@@ -67,7 +68,7 @@ struct LstmCell {
   static constexpr bool has_extra = true, hidden_differs = false, keeps_hidden = false;
 
   template <class T>
-  static void forward(std::int64_t n, const CellForward<T>& s) {
+  [[gnu::flatten]] static void forward(std::int64_t n, const CellForward<T>& s) {
     T *gi = s.gates, *gf = gi + n, *gg = gf + n, *go = gg + n;
     // c_t = f c_{t-1} + i g,  h_t = o tanh(c_t)
     TAPER_INDEPENDENT_TURNS
@@ -83,7 +84,7 @@ struct LstmCell {
     }
   }
   template <class T>
-  static void backward(std::int64_t n, const CellBackward<T>& s) {
+  [[gnu::flatten]] static void backward(std::int64_t n, const CellBackward<T>& s) {
     const T *gi = s.gates, *gf = gi + n, *gg = gf + n, *go = gg + n;
     T *di = s.da, *df = di + n, *dg = df + n, *dout = dg + n;
     // dc_t += dh o (1 - tanh(c)^2);  di = dc g i (1 - i), df = dc c_{t-1} f (1 - f), dg = dc i (1 - g^2),
@@ -107,7 +108,7 @@ struct GruCell {
   static constexpr bool has_extra = true, hidden_differs = true, keeps_hidden = true;
 
   template <class T>
-  static void forward(std::int64_t n, const CellForward<T>& s) {
+  [[gnu::flatten]] static void forward(std::int64_t n, const CellForward<T>& s) {
     T *gr = s.gates, *gz = gr + n, *gn = gz + n;
     // n = tanh(a_n + r hidden),  h_t = n + z (h_{t-1} - n)
     TAPER_INDEPENDENT_TURNS
@@ -120,7 +121,7 @@ struct GruCell {
     }
   }
   template <class T>
-  static void backward(std::int64_t n, const CellBackward<T>& s) {
+  [[gnu::flatten]] static void backward(std::int64_t n, const CellBackward<T>& s) {
     const T *gr = s.gates, *gz = gr + n, *gn = gz + n;
     T *dr = s.da, *dz = dr + n, *dn = dz + n, *hr = s.dhidden, *hz = hr + n, *hn = hz + n;
     // dn = dh (1 - z) (1 - n^2), dz = dh (h_{t-1} - n) z (1 - z), dr = dn hidden r (1 - r);
