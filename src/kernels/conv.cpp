@@ -268,8 +268,8 @@ void run(const Sweep& s, const T* x, const T* w, const T* b, T* y, bool add) {
 
 template <class T>
 void conv_forward(const ConvParams& params, const T* x, const T* w, const T* b, T* y, bool add) {
-  if (!add && (short_forward(params, x, w, b, y) || plane_forward(params, x, w, b, y))) return;
   const ConvParams p = merged(params);
+  if (!add && (short_forward(p, x, w, b, y) || plane_forward(p, x, w, b, y))) return;
   const std::int64_t out = outputs(p);
   if (p.batch <= 0 || p.out_channels <= 0 || out <= 0) return;
   // y[n, o, i] = b[o] + sum over (c, t) of w[o, c, t] x[n, c, i s + t d - pad]
@@ -280,8 +280,8 @@ void conv_forward(const ConvParams& params, const T* x, const T* w, const T* b, 
 
 template <class T>
 void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* dx, bool add) {
-  if (plane_backward_input(params, dy, w, dx, add)) return;
   const ConvParams p = merged(params);
+  if (plane_backward_input(p, dy, w, dx, add)) return;
   if (p.batch <= 0 || p.in_channels <= 0 || inputs(p) <= 0) return;
   const bool nothing = p.out_channels <= 0 || outputs(p) <= 0 || taps_of(p) <= 0;
   std::int64_t turns[3];

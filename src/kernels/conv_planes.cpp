@@ -17,6 +17,11 @@ bool is_plane(const ConvParams& p) {
          taps_of(p) > 0 && p.stride[1] == 1 && p.stride[2] == 1;
 }
 
+/// Whether all taps of all positions along dimension `d` read the signal.
+bool is_unpadded(const ConvParams& p, int d) {
+  return p.padding[d] == 0 && p.out[d] + (p.kernel[d] - 1) * p.dilation[d] <= p.in[d];
+}
+
 /// Four fifths of one time are longer than another.
 bool is_shorter(std::int64_t time, std::int64_t other) { return time * 5 < other * 4; }
 
@@ -76,7 +81,7 @@ bool plane_forward(const ConvParams& p, const float* x, const float* w, const fl
   const std::int64_t channels = p.in_channels / p.groups, columns = p.out_channels / p.groups;
   const std::int64_t terms = channels * taps_of(p), row = vectors(columns) * kWidth, n = outputs(p);
   // Channels along the vectors, or positions.
-  if (!is_plane(p) || p.padding[1] != 0 || p.padding[2] != 0 || terms > kBlockDepth || n * row > kResultSize ||
+  if (!is_plane(p) || !is_unpadded(p, 1) || !is_unpadded(p, 2) || terms > kBlockDepth || n * row > kResultSize ||
       terms * row > kRightSize<float> || !is_shorter(n * vectors(columns), columns * p.out[1] * vectors(p.out[2])))
     return false;
   // y[f, i] = b[f] + sum over k of x[i + k] w[f, k], one line of positions after another

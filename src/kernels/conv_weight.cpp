@@ -319,7 +319,9 @@ void conv_backward_bias(const ConvParams& p, const T* dy, T* db, bool add) {
 }
 
 template <class T>
-void conv_backward_parameters(const ConvParams& p, const T* dy, const T* x, T* dw, bool add_dw, T* db, bool add_db) {
+void conv_backward_parameters(const ConvParams& params, const T* dy, const T* x, T* dw, bool add_dw, T* db,
+                              bool add_db) {
+  const ConvParams p = merged(params);
   if (dw != nullptr && short_backward_parameters(p, dy, x, dw, add_dw, db, add_db)) return;
   if (dw != nullptr) conv_backward_weight(p, dy, x, dw, add_dw);
   if (db != nullptr) conv_backward_bias(p, dy, db, add_db);
