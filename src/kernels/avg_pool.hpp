@@ -27,9 +27,9 @@ struct AdaptiveAvgPoolParams {
 };
 
 /// Every sum is kept in double and divided once, so a float32 result is within one unit in the last place of
-/// the exact average. A dilated window without an element gives 0. A window that is one run of memory is summed by
-/// `sum_row`, as `mean` is. What an output is depends on the shape and its window alone: not on threads, the batch or
-/// its neighbours.
+/// the exact average; windows over the whole input that are one run of memory are summed as `mean` is, by `sum_run`,
+/// which adds the terms of the longest in trees of four first. A dilated window without an element gives 0. What an
+/// output is depends on the shape and its window alone: not on threads, the batch or its neighbours.
 ///
 /// `x` is [planes, in...], `y` is [planes, out...]; they do not overlap.
 template <class T>

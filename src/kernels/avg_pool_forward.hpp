@@ -10,6 +10,7 @@
 #include "kernels/parallel.hpp"
 #include "kernels/pool_axis.hpp"
 #include "kernels/sum_row.hpp"
+#include "kernels/sum_run.hpp"
 
 /// The forward of average pools over any axes; for avg_pool.cpp alone.
 namespace taper::kernels::average {
@@ -246,7 +247,7 @@ void forward(const Pool<Axis>& p, const T* x, T* y) {
 template <class T>
 void forward_runs(std::int64_t runs, std::int64_t n, double divisor, const T* x, T* y) {
   parallel_for(runs, n, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) y[i] = static_cast<T>(sum_row(x + i * n, n) / divisor);
+    for (std::int64_t i = first; i < last; ++i) y[i] = static_cast<T>(sum_run(x + i * n, n) / divisor);
   });
 }
 

@@ -11,7 +11,7 @@ namespace taper::kernels {
 // in an order fixed by the plan. NaN spreads. The gradients write (or, with `add`, add to) every element of dx, which
 // has the shape of x; y is the forward result.
 
-/// Sum; 0 over nothing. float, double, int64 (wraps). A contiguous run is summed by `sum_row`.
+/// Sum; 0 over nothing. float, double, int64 (wraps). A contiguous run is summed by `sum_run`.
 template <class T>
 void reduce_sum(const ReducePlan& plan, const T* x, T* y);
 template <class T>

@@ -6,7 +6,7 @@
 
 #include "base/window.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/sum_row.hpp"
+#include "kernels/sum_run.hpp"
 #include "support/catch.hpp"
 #include "support/draw.hpp"
 #include "support/kernel_check.hpp"
@@ -350,7 +350,7 @@ TEST_CASE("an output that holds the whole plane is the same as its mean, bit for
     for (std::int64_t i = 0; i < planes * h * w; ++i) x.push_back(draw.value() / 3);
     Values mean;
     for (std::int64_t plane = 0; plane < planes; ++plane)
-      mean.push_back(kernels::sum_row(x.data() + plane * h * w, h * w) / double(h * w));
+      mean.push_back(kernels::sum_run(x.data() + plane * h * w, h * w) / double(h * w));
     CHECK(same_bits(run_forward(fixed({h, w}, {h, w}, {h, w}, {0, 0}, false, true, 0, planes), x), mean));
     CHECK(same_bits(run_forward(fixed({h, w}, {h, w}, {1, 3}, {0, 0}, false, false, 0, planes), x), mean));
     CHECK(same_bits(run_forward(adaptive({h, w}, {1, 1}, planes), x), mean));
