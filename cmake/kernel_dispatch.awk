@@ -48,6 +48,7 @@ END {
       continue
     }
     print "  .globl " name
+    print "  .hidden " name
     print "  .type " name ", @function"
     print name ":"
     print "  movq taper_kernels(%rip), %r11"

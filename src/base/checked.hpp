@@ -25,6 +25,14 @@ inline std::optional<std::int64_t> mul(std::int64_t a, std::int64_t b) {
   return r;
 }
 
+/// The same of numbers that may have left them before.
+inline std::optional<std::int64_t> add(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
+  return a && b ? add(*a, *b) : std::nullopt;
+}
+inline std::optional<std::int64_t> mul(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
+  return a && b ? mul(*a, *b) : std::nullopt;
+}
+
 /// `n` rounded up to a multiple of `alignment` (a positive number).
 inline std::optional<std::int64_t> align(std::int64_t n, std::int64_t alignment) {
   const auto raised = add(n, alignment - 1);

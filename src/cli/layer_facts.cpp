@@ -194,28 +194,22 @@ class PlacesAlong {
   std::vector<Resampling> resampled_;
 };
 
-std::optional<std::int64_t> times(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
-  return a && b ? checked::mul(*a, *b) : std::nullopt;
-}
-std::optional<std::int64_t> plus(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
-  return a && b ? checked::add(*a, *b) : std::nullopt;
-}
-
 /// The size of a convolution's kernel.
 std::optional<std::int64_t> taps(const OptionCollector& options, int rank) {
   std::optional<std::int64_t> n = 1;
   const std::size_t spatial = std::size_t(std::max(0, rank - 2));
   for (const std::int64_t k : sizes(options, "kernel_size", spatial, std::vector<std::int64_t>(spatial, 1)))
-    n = times(n, k);
+    n = checked::mul(n, k);
   return n;
 }
 
 /// How many weights belong to one output of a linear layer or one output channel of a convolution; 0 for other layers.
 std::optional<std::int64_t> weights_of_output(const OptionCollector& options, int rank) {
-  if (is_bilinear(options)) return times(integer(options, "in1_features", 0), integer(options, "in2_features", 0));
+  if (is_bilinear(options))
+    return checked::mul(integer(options, "in1_features", 0), integer(options, "in2_features", 0));
   if (is_linear(options)) return integer(options, "in_features", 0);
   if (!is_convolution(options)) return 0;
-  return times(integer(options, "in_channels", 0) / integer(options, "groups", 1), taps(options, rank));
+  return checked::mul(integer(options, "in_channels", 0) / integer(options, "groups", 1), taps(options, rank));
 }
 
 }  // namespace
@@ -235,24 +229,27 @@ std::string changed_options(const config::LayerSpec& layer) {
 std::optional<std::int64_t> parameter_count(const config::LayerSpec& layer) {
   if (!layer.type) {
     std::optional<std::int64_t> sum = 0;
-    for (const config::LayerSpec& inner : layer.layers) sum = plus(sum, parameter_count(inner));
+    for (const config::LayerSpec& inner : layer.layers) sum = checked::add(sum, parameter_count(inner));
     return sum;
   }
   const OptionCollector options = options_of(layer);
-  if (is_table(options)) return times(integer(options, "num_embeddings", 0), integer(options, "embedding_dim", 0));
+  if (is_table(options))
+    return checked::mul(integer(options, "num_embeddings", 0), integer(options, "embedding_dim", 0));
   if (!is_linear(options) && !is_convolution(options)) return layer.type->make(layer.options.get())->parameter_count();
   const std::int64_t outputs = integer(options, is_linear(options) ? "out_features" : "out_channels", 0);
-  return plus(times(outputs, weights_of_output(options, layer.output.rank())), boolean(options, "bias") ? outputs : 0);
+  return checked::add(checked::mul(outputs, weights_of_output(options, layer.output.rank())),
+                      boolean(options, "bias") ? outputs : 0);
 }
 
 std::optional<std::int64_t> multiply_adds(const config::LayerSpec& layer, std::span<const Shape> inputs) {
   if (reads_sequence(layer)) return sequence_products(layer, inputs);
   const Shape& input = inputs[0];
   const OptionCollector options = options_of(layer);
-  if (!is_transposed(options)) return times(layer.output.numel(), weights_of_output(options, layer.output.rank()));
+  if (!is_transposed(options))
+    return checked::mul(layer.output.numel(), weights_of_output(options, layer.output.rank()));
   // Every input element is multiplied by the kernels to all output channels of its group.
   const std::int64_t reached = integer(options, "out_channels", 0) / integer(options, "groups", 1);
-  return times(input.numel(), times(reached, taps(options, input.rank())));
+  return checked::mul(input.numel(), checked::mul(reached, taps(options, input.rank())));
 }
 
 ReceptiveField::ReceptiveField(const Shape& input) {

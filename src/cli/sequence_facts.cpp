@@ -10,9 +10,6 @@ namespace {
 
 using Count = std::optional<std::int64_t>;
 
-Count times(Count a, Count b) { return a && b ? checked::mul(*a, *b) : std::nullopt; }
-Count plus(Count a, Count b) { return a && b ? checked::add(*a, *b) : std::nullopt; }
-
 template <class Options>
 const Options* options_as(const config::LayerSpec& layer) {
   return layer.type && layer.type->name == Options::kType ? static_cast<const Options*>(layer.options.get()) : nullptr;
@@ -31,11 +28,11 @@ Count recurrent_products(const Options& o, std::int64_t gates, const Shape& inpu
     layers = o.num_layers;
   }
   const std::int64_t state = projection > 0 ? projection : o.hidden_size;
-  const Count height = times(gates * directions, o.hidden_size), both = times(directions, state);
-  const Count first = times(height, plus(state, input.back()));
-  const Count above = times(layers - 1, times(height, plus(state, both)));
-  const Count projections = times(layers * directions, times(projection, o.hidden_size));
-  return times(rows(input), plus(plus(first, above), projections));
+  const Count height = checked::mul(gates * directions, o.hidden_size), both = checked::mul(directions, state);
+  const Count first = checked::mul(height, checked::add(state, input.back()));
+  const Count above = checked::mul(layers - 1, checked::mul(height, checked::add(state, both)));
+  const Count projections = checked::mul(layers * directions, checked::mul(projection, o.hidden_size));
+  return checked::mul(rows(input), checked::add(checked::add(first, above), projections));
 }
 
 /// The projections of query, key and value and the last one, then query times key and weights times value.
@@ -44,10 +41,11 @@ Count attention_products(const nn::MultiheadAttentionOptions& o, std::span<const
   const Shape& key = inputs.size() > 1 ? inputs[1] : query;
   const Shape& value = inputs.size() > 2 ? inputs[2] : query;
   const std::int64_t embed = *o.embed_dim;
-  const Count projections = times(embed, plus(plus(times(2, query.numel()), key.numel()), value.numel()));
+  const Count projections =
+      checked::mul(embed, checked::add(checked::add(checked::mul(2, query.numel()), key.numel()), value.numel()));
   const int length = query.rank() == 3 && o.batch_first ? 1 : 0;
-  const Count keys = plus(key[length], std::int64_t{o.add_bias_kv} + std::int64_t{o.add_zero_attn});
-  return plus(projections, times(2, times(keys, query.numel())));
+  const Count keys = checked::add(key[length], std::int64_t{o.add_bias_kv} + std::int64_t{o.add_zero_attn});
+  return checked::add(projections, checked::mul(2, checked::mul(keys, query.numel())));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace taper::optim {
 
 namespace {
 
-constexpr const char* kPrefix = "optimizer.";
+constexpr const char* kOptimizerPrefix = "optimizer.";
 
 /// Refuses two parameters with the same key.
 template <class Key>
@@ -116,11 +116,11 @@ void Optimizer::update_gathered(DType dtype, std::int64_t step) {
 // --- state ----------------------------------------------------------------------------------------------------------
 
 std::vector<NamedTensor> Optimizer::state_dict() const {
-  std::vector<NamedTensor> out{{cat(kPrefix, "lr"), scalar(lr_, DType::float64)}};
+  std::vector<NamedTensor> out{{cat(kOptimizerPrefix, "lr"), scalar(lr_, DType::float64)}};
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const State& state = states_[i];
     if (state.step == 0) continue;
-    const std::string prefix = kPrefix + parameters_[i].name + ".";
+    const std::string prefix = kOptimizerPrefix + parameters_[i].name + ".";
     out.push_back({prefix + "step", from_data(&state.step, Shape())});
     for (std::size_t k = 0; k < buffer_names().size(); ++k)
       out.push_back({prefix + buffer_names()[k], state.buffers[k].detach()});
@@ -131,12 +131,12 @@ std::vector<NamedTensor> Optimizer::state_dict() const {
 void Optimizer::load_state_dict(const std::vector<NamedTensor>& state) {
   const NoGradGuard no_grad;
   StateReader reader(where_, state);
-  const double lr = reader.take(cat(kPrefix, "lr"), Shape(), true).item();
+  const double lr = reader.take(cat(kOptimizerPrefix, "lr"), Shape(), true).item();
   check_lr(where_, lr);
   std::vector<State> states(parameters_.size());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const auto& [name, parameter] = parameters_[i];
-    const std::string prefix = kPrefix + name + ".";
+    const std::string prefix = kOptimizerPrefix + name + ".";
     if (!reader.find(prefix + "step")) continue;  // a parameter that never had a gradient
     states[i].step = *reader.take(prefix + "step", Shape(), false).data<std::int64_t>();
     if (states[i].step < 1)

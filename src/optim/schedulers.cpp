@@ -14,7 +14,7 @@ namespace taper::optim {
 
 namespace {
 
-constexpr const char* kPrefix = "scheduler.";
+constexpr const char* kSchedulerPrefix = "scheduler.";
 
 }  // namespace
 
@@ -33,20 +33,21 @@ void Scheduler::step(std::optional<double> metric) {
 }
 
 std::vector<NamedTensor> Scheduler::state_dict() const {
-  std::vector<NamedTensor> out{{cat(kPrefix, "last_epoch"), from_data(&last_epoch_, Shape())}};
+  std::vector<NamedTensor> out{{cat(kSchedulerPrefix, "last_epoch"), from_data(&last_epoch_, Shape())}};
   for (const Number& number : const_cast<Scheduler*>(this)->numbers())  // only read
-    out.push_back({cat(kPrefix, number.name), scalar(*number.value, DType::float64)});
+    out.push_back({cat(kSchedulerPrefix, number.name), scalar(*number.value, DType::float64)});
   return out;
 }
 
 void Scheduler::load_state_dict(const std::vector<NamedTensor>& state) {
   const std::string where = type_name();
   StateReader reader(where.c_str(), state);
-  const std::int64_t epoch = *reader.take(cat(kPrefix, "last_epoch"), Shape(), false).data<std::int64_t>();
+  const std::int64_t epoch = *reader.take(cat(kSchedulerPrefix, "last_epoch"), Shape(), false).data<std::int64_t>();
   if (epoch < 0)
-    fail(ErrorKind::config, where, ": ", kPrefix, "last_epoch is out of range: expected >= 0, got ", epoch);
+    fail(ErrorKind::config, where, ": ", kSchedulerPrefix, "last_epoch is out of range: expected >= 0, got ", epoch);
   std::vector<double> values;
-  for (const Number& number : numbers()) values.push_back(reader.take(cat(kPrefix, number.name), Shape(), true).item());
+  for (const Number& number : numbers())
+    values.push_back(reader.take(cat(kSchedulerPrefix, number.name), Shape(), true).item());
   reader.refuse_rest();
   last_epoch_ = epoch;
   auto value = values.begin();

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kLock = ".lock";
-constexpr const char* kMetrics = "metrics.csv";
+constexpr const char* kMetricsFile = "metrics.csv";
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
@@ -155,7 +155,7 @@ RunDirectory::~RunDirectory() {
 
 void RunDirectory::remove_old_run() const {
   std::error_code error;
-  for (const char* name : {"config.json", "env.json", kMetrics, "events.jsonl", "report.html",
+  for (const char* name : {"config.json", "env.json", kMetricsFile, "events.jsonl", "report.html",
                            "checkpoints/last.safetensors", "checkpoints/best.safetensors"}) {
     fs::remove(file(name), error);
     if (error) fail_system(file(name), "cannot remove the file", error.value());
@@ -192,15 +192,15 @@ void RunDirectory::start_metrics(const std::vector<std::string>& columns, std::i
   for (const auto& column : columns) header += (header.empty() ? "" : ",") + column;
   std::error_code ignored;
   std::string kept = header + "\n";
-  if (epochs > 0 && fs::exists(file(kMetrics), ignored)) {
-    std::istringstream lines(io::read_file(file(kMetrics), std::int64_t{1} << 30));
+  if (epochs > 0 && fs::exists(file(kMetricsFile), ignored)) {
+    std::istringstream lines(io::read_file(file(kMetricsFile), std::int64_t{1} << 30));
     std::string line;
     std::getline(lines, line);
     if (line != header)
-      fail(ErrorKind::config, file(kMetrics), ": the run has other columns: expected ", header, ", got ", line);
+      fail(ErrorKind::config, file(kMetricsFile), ": the run has other columns: expected ", header, ", got ", line);
     for (std::int64_t row = 0; row < epochs && std::getline(lines, line) && !lines.eof(); ++row) kept += line + "\n";
   }
-  write(kMetrics, kept);
+  write(kMetricsFile, kept);
 }
 
 std::string env_json(const Surroundings& surroundings) {

@@ -1,0 +1,28 @@
+# The library's parts: objects that share their options.
+
+# Adds the objects of `SOURCES` to the library as `taper_NAME`. `OPTIONS` are those of release builds. `TOGETHER`: files
+# are compiled in groups there, since their headers, and the templates that all of them use, cost most of the time.
+function(taper_add_part name)
+  cmake_parse_arguments(part "TOGETHER" "" "OPTIONS;SOURCES" ${ARGN})
+  set(part_name taper_${name})
+  add_library(${part_name} OBJECT ${part_SOURCES})
+  target_compile_features(${part_name} PRIVATE cxx_std_20)
+  target_compile_options(${part_name} PRIVATE "$<$<CONFIG:Release>:${part_OPTIONS}>")
+  target_compile_definitions(${part_name} PRIVATE TAPER_VERSION="${PROJECT_VERSION}")
+  target_include_directories(${part_name} PRIVATE
+    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/modules)
+  target_link_libraries(${part_name} PRIVATE taper_build ZLIB::ZLIB nlohmann_json::nlohmann_json)
+  if(TAPER_WITH_OPENMP)
+    target_link_libraries(${part_name} PRIVATE OpenMP::OpenMP_CXX)
+  endif()
+  if(part_TOGETHER AND TAPER_UNITY_BUILD AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    set_target_properties(${part_name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  endif()
+  target_sources(taper PRIVATE $<TARGET_OBJECTS:${part_name}>)
+  if(BUILD_SHARED_LIBS)
+    set_target_properties(${part_name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_compile_options(${part_name} PRIVATE -fvisibility-inlines-hidden -fno-semantic-interposition
+      -ffunction-sections -fdata-sections)
+    target_sources(taper_internal PRIVATE $<TARGET_OBJECTS:${part_name}>)
+  endif()
+endfunction()
