@@ -198,10 +198,14 @@ bool slab_gradient(const Sweep& s, std::int64_t depth, const T* dy, const T* x, 
     return true;
   }
   const Grid grid = cut(s.channels, s.rows, depth * s.tap_count(), s.groups);
-  const Slab slab = plan_weight_slab<T>(s, grid.row_step, kBlockDepth, kBlockDepth);
-  if (!slab.use) return false;
   const std::int64_t row = ceil_div(grid.column_step, kLanes<T>) * kLanes<T>;
-  for_weight_blocks(s, WeightGrid(s, grid.row_step, grid.column_step, kResultSize / (grid.row_step * row)), depth,
+  // Rather few channels with all their taps, whose elements are copied once, than some taps of many.
+  const std::int64_t rows = std::clamp<std::int64_t>(kResultSize / (row * s.tap_count()) / 12 * 12, 12,
+                                                     std::max<std::int64_t>(grid.row_step, 12));
+  const std::int64_t row_step = std::min(rows, grid.row_step);
+  const Slab slab = plan_weight_slab<T>(s, row_step, kBlockDepth, kBlockDepth);
+  if (!slab.use) return false;
+  for_weight_blocks(s, WeightGrid(s, row_step, grid.column_step, kResultSize / (row_step * row)), depth,
                     [&](const WeightBlock& block) { sum_products(s, slab, block, dy, x, dw, add); });
   return true;
 }

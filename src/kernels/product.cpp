@@ -167,29 +167,6 @@ inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile
   add_tile<T>(rows, width, total, count, c, add);
 }
 
-typedef float Quad __attribute__((vector_size(16)));
-
-/// A vector of the 16 bytes at each of the pointers `x + offset[step * q]`.
-template <class T>
-inline Vector<T> load_quads(const T* x, const std::int64_t* offset, std::int64_t step) {
-  const auto quad = [&](std::int64_t q) {
-    Quad v;
-    std::memcpy(&v, x + offset[q * step], sizeof v);
-    return v;
-  };
-#if defined(__AVX__)
-  const __m256 low = _mm256_insertf128_ps(_mm256_castps128_ps256(quad(0)), quad(1), 1);
-#if defined(__AVX512F__)
-  const __m256 high = _mm256_insertf128_ps(_mm256_castps128_ps256(quad(2)), quad(3), 1);
-  return (Vector<T>)_mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
-#else
-  return (Vector<T>)low;
-#endif
-#else
-  return (Vector<T>)quad(0);
-#endif
-}
-
 /// The first (`High` = 0) or second halves of the 16-byte parts of two vectors, their elements taking turns.
 template <class T, int High, int... I>
 inline Vector<T> interleave(const Vector<T>& a, const Vector<T>& b, std::integer_sequence<int, I...>) {
@@ -197,26 +174,56 @@ inline Vector<T> interleave(const Vector<T>& a, const Vector<T>& b, std::integer
   return __builtin_shufflevector(a, b, (I / quad * quad + High * quad / 2 + I % quad / 2 + (I % 2 != 0 ? n : 0))...);
 }
 
-/// to[k, j] = x[offset[j] + k] for the first n elements of a vector of j and 16 bytes of k.
+/// v[r][i] = v[i][r] for the 16-byte parts i of as many vectors, `step` apart in memory.
 template <class T>
-inline void turn_strip(const T* x, const std::int64_t* offset, int n, T* to, std::int64_t row) {
+inline void turn_parts(Vector<T>* v, int step) {
+#if defined(__AVX512F__)
+  typedef double Parts __attribute__((vector_size(64)));
+  const Parts a = (Parts)v[0], b = (Parts)v[step], c = (Parts)v[2 * step], d = (Parts)v[3 * step];
+  const Parts ab_low = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11),
+              ab_high = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15),
+              cd_low = __builtin_shufflevector(c, d, 0, 1, 2, 3, 8, 9, 10, 11),
+              cd_high = __builtin_shufflevector(c, d, 4, 5, 6, 7, 12, 13, 14, 15);
+  v[0] = (Vector<T>)__builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5, 8, 9, 12, 13);
+  v[step] = (Vector<T>)__builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7, 10, 11, 14, 15);
+  v[2 * step] = (Vector<T>)__builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5, 8, 9, 12, 13);
+  v[3 * step] = (Vector<T>)__builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7, 10, 11, 14, 15);
+#elif defined(__AVX__)
+  typedef double Parts __attribute__((vector_size(32)));
+  const Parts a = (Parts)v[0], b = (Parts)v[step];
+  v[0] = (Vector<T>)__builtin_shufflevector(a, b, 0, 1, 4, 5);
+  v[step] = (Vector<T>)__builtin_shufflevector(a, b, 2, 3, 6, 7);
+#else
+  static_cast<void>(v), static_cast<void>(step);  // a vector is one part
+#endif
+}
+
+/// to[k, j] = x[j, k] for a square of one vector a side: squares of 16 bytes a side are turned, then their places.
+template <class T>
+inline void turn_square(const T* x, std::int64_t ldx, T* to, std::int64_t row) {
   constexpr auto lanes = std::make_integer_sequence<int, kLanes<T>>();
   constexpr int quad = 16 / static_cast<int>(sizeof(T));
-  Vector<T> v[quad];
-  for (int r = 0; r < quad; ++r) v[r] = load_quads(x, offset + r, quad);
+  Vector<T> v[kLanes<T>];
+#pragma GCC unroll 16
+  for (int j = 0; j < kLanes<T>; ++j) v[j] = load(x + j * ldx);
+#pragma GCC unroll 4
+  for (int j = 0; j < kLanes<T>; j += quad)
   // Two rounds of card shuffling turn four rows of four, one turns two of two.
-  for (int round = 1; round < quad; round *= 2) {
-    Vector<T> w[quad];
-    for (int r = 0; r < quad / 2; ++r) {
-      w[2 * r] = interleave<T, 0>(v[r], v[r + quad / 2], lanes);
-      w[2 * r + 1] = interleave<T, 1>(v[r], v[r + quad / 2], lanes);
+#pragma GCC unroll 2
+    for (int round = 1; round < quad; round *= 2) {
+      Vector<T> w[quad];
+#pragma GCC unroll 4
+      for (int r = 0; r < quad / 2; ++r) {
+        w[2 * r] = interleave<T, 0>(v[j + r], v[j + r + quad / 2], lanes);
+        w[2 * r + 1] = interleave<T, 1>(v[j + r], v[j + r + quad / 2], lanes);
+      }
+#pragma GCC unroll 4
+      for (int r = 0; r < quad; ++r) v[j + r] = w[r];
     }
-    for (int r = 0; r < quad; ++r) v[r] = w[r];
-  }
-  if (n == kLanes<T>)
-    for (int r = 0; r < quad; ++r) store(v[r], to + r * row);
-  else
-    for (int r = 0; r < quad; ++r) store_part<T>(v[r], n, to + r * row, false);
+#pragma GCC unroll 4
+  for (int r = 0; r < quad; ++r) turn_parts<T>(v + r, quad);
+#pragma GCC unroll 16
+  for (int k = 0; k < kLanes<T>; ++k) store(v[k], to + k * row);
 }
 
 template <class T>
@@ -300,20 +307,19 @@ const Scratch<T>& scratch() noexcept {
 template <class T>
 void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed,
                      std::int64_t row) {
-  constexpr std::int64_t quad = 16 / static_cast<std::int64_t>(sizeof(T));
-  // packed[k, j] = x[j, k]
-  for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
-    const int n = static_cast<int>(std::min<std::int64_t>(kLanes<T>, columns - j));
-    std::int64_t offset[kLanes<T>];
-    for (std::int64_t i = 0; i < kLanes<T>; ++i) offset[i] = std::min(j + i, columns - 1) * ldx;
-    T* to = packed + j;
-    if (depth >= quad) {
-      // The last strip overlaps the one before.
-      for (std::int64_t k = 0; k < depth - quad; k += quad) turn_strip(x + k, offset, n, to + k * row, row);
-      turn_strip(x + depth - quad, offset, n, to + (depth - quad) * row, row);
-    } else {
-      for (std::int64_t k = 0; k < depth; ++k)
-        for (int i = 0; i < n; ++i) to[k * row + i] = x[offset[i] + k];
+  constexpr std::int64_t side = kLanes<T>;
+  if (columns < side || depth < side) {
+    // packed[k, j] = x[j, k]
+    for (std::int64_t j = 0; j < columns; ++j)
+      for (std::int64_t k = 0; k < depth; ++k) packed[k * row + j] = x[j * ldx + k];
+    return;
+  }
+  // The last square of a row or column overlaps the one before.
+  for (std::int64_t j = 0; j < columns; j += side) {
+    const std::int64_t left = std::min(j, columns - side);
+    for (std::int64_t k = 0; k < depth; k += side) {
+      const std::int64_t top = std::min(k, depth - side);
+      turn_square(x + left * ldx + top, ldx, packed + top * row + left, row);
     }
   }
 }
