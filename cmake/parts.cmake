@@ -1,7 +1,15 @@
 # The library's parts: objects that share their options.
 
-# Adds the objects of `SOURCES` to the library as `taper_NAME`. `OPTIONS` are those of release builds. `TOGETHER`: files
-# are compiled in groups there, since their headers, and the templates that all of them use, cost most of the time.
+# In release builds the files of `target` are compiled in groups: their headers, and the templates that all of them use,
+# cost most of the time.
+function(taper_compile_together target)
+  if(TAPER_UNITY_BUILD AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  endif()
+endfunction()
+
+# Adds the objects of `SOURCES` to the library as `taper_NAME`. `OPTIONS` are those of release builds.
+# `TOGETHER`: see above.
 function(taper_add_part name)
   cmake_parse_arguments(part "TOGETHER" "" "OPTIONS;SOURCES" ${ARGN})
   set(part_name taper_${name})
@@ -15,8 +23,8 @@ function(taper_add_part name)
   if(TAPER_WITH_OPENMP)
     target_link_libraries(${part_name} PRIVATE OpenMP::OpenMP_CXX)
   endif()
-  if(part_TOGETHER AND TAPER_UNITY_BUILD AND CMAKE_BUILD_TYPE STREQUAL "Release")
-    set_target_properties(${part_name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  if(part_TOGETHER)
+    taper_compile_together(${part_name})
   endif()
   target_sources(taper PRIVATE $<TARGET_OBJECTS:${part_name}>)
   if(BUILD_SHARED_LIBS)

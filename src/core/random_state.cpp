@@ -9,35 +9,35 @@ namespace taper {
 
 namespace {
 
-struct Shared {
+struct Streams {
   std::atomic<std::uint64_t> seed{0};
   std::atomic<std::uint64_t> positions[kStreamCount] = {};
 };
-constinit Shared shared;
+constinit Streams current;
 
 }  // namespace
 
 namespace detail {
 
 Generator take_positions(Stream stream, std::uint64_t n) {
-  const Generator taken{shared.seed.load(std::memory_order_relaxed), stream,
-                        shared.positions[int(stream)].fetch_add(n, std::memory_order_relaxed)};
+  const Generator taken{current.seed.load(std::memory_order_relaxed), stream,
+                        current.positions[int(stream)].fetch_add(n, std::memory_order_relaxed)};
   if (recorder) [[unlikely]]
     recorder->drew(taken, n);
   return taken;
 }
 
 RandomState random_state() {
-  RandomState state{.seed = shared.seed.load(std::memory_order_relaxed)};
-  for (int i = 0; i < kStreamCount; ++i) state.positions[i] = shared.positions[i].load(std::memory_order_relaxed);
+  RandomState state{.seed = current.seed.load(std::memory_order_relaxed)};
+  for (int i = 0; i < kStreamCount; ++i) state.positions[i] = current.positions[i].load(std::memory_order_relaxed);
   return state;
 }
 
 void set_random_state(const RandomState& state) {
   if (recorder) [[unlikely]]
     recorder->refuse("the random numbers were set inside the step: expected manual_seed() outside, got one inside");
-  shared.seed.store(state.seed, std::memory_order_relaxed);
-  for (int i = 0; i < kStreamCount; ++i) shared.positions[i].store(state.positions[i], std::memory_order_relaxed);
+  current.seed.store(state.seed, std::memory_order_relaxed);
+  for (int i = 0; i < kStreamCount; ++i) current.positions[i].store(state.positions[i], std::memory_order_relaxed);
 }
 
 }  // namespace detail

@@ -156,7 +156,7 @@ Tensor beside(const Tensor& x, Scalar value) {
 }
 
 template <class F>
-Tensor map(const Op& op, const Tensor& x, const F& f) {
+Tensor map_scalar(const Op& op, const Tensor& x, const F& f) {
   return apply(op, {x}, x.shape(), x.dtype(), f);
 }
 
@@ -171,25 +171,25 @@ Tensor maximum(const Tensor& a, const Tensor& b) { return binary(kMaximum, a, b)
 Tensor minimum(const Tensor& a, const Tensor& b) { return binary(kMinimum, a, b); }
 
 Tensor add(const Tensor& a, Scalar b) {
-  return is_floating(a.dtype()) ? map(kAddScalar, a, kernels::AddScalar{b.value}) : add(a, beside(a, b));
+  return is_floating(a.dtype()) ? map_scalar(kAddScalar, a, kernels::AddScalar{b.value}) : add(a, beside(a, b));
 }
 Tensor sub(const Tensor& a, Scalar b) {
-  return is_floating(a.dtype()) ? map(kAddScalar, a, kernels::AddScalar{-b.value}) : sub(a, beside(a, b));
+  return is_floating(a.dtype()) ? map_scalar(kAddScalar, a, kernels::AddScalar{-b.value}) : sub(a, beside(a, b));
 }
 Tensor sub(Scalar a, const Tensor& b) {
-  return is_floating(b.dtype()) ? map(kScalarSub, b, kernels::ScalarSub{a.value}) : sub(beside(b, a), b);
+  return is_floating(b.dtype()) ? map_scalar(kScalarSub, b, kernels::ScalarSub{a.value}) : sub(beside(b, a), b);
 }
 Tensor mul(const Tensor& a, Scalar b) {
-  return is_floating(a.dtype()) ? map(kMulScalar, a, kernels::MulScalar{b.value}) : mul(a, beside(a, b));
+  return is_floating(a.dtype()) ? map_scalar(kMulScalar, a, kernels::MulScalar{b.value}) : mul(a, beside(a, b));
 }
 Tensor div(const Tensor& a, Scalar b) {
-  return is_floating(a.dtype()) ? map(kDivScalar, a, kernels::DivScalar{b.value}) : div(a, beside(a, b));
+  return is_floating(a.dtype()) ? map_scalar(kDivScalar, a, kernels::DivScalar{b.value}) : div(a, beside(a, b));
 }
 Tensor div(Scalar a, const Tensor& b) {
-  return is_floating(b.dtype()) ? map(kScalarDiv, b, kernels::ScalarDiv{a.value}) : div(beside(b, a), b);
+  return is_floating(b.dtype()) ? map_scalar(kScalarDiv, b, kernels::ScalarDiv{a.value}) : div(beside(b, a), b);
 }
 Tensor pow(const Tensor& base, Scalar exponent) {
-  return is_floating(base.dtype()) ? map(kPowScalar, base, kernels::Pow{exponent.value})
+  return is_floating(base.dtype()) ? map_scalar(kPowScalar, base, kernels::Pow{exponent.value})
                                    : pow(base, beside(base, exponent));
 }
 
