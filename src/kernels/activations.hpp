@@ -11,6 +11,7 @@ namespace taper::kernels {
 struct Tanh {
   static constexpr Needs needs = Needs::output;
   static constexpr int cost = 24;
+  static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
     return vector_tanh(x);
@@ -25,6 +26,7 @@ struct Tanh {
 struct Sigmoid {
   static constexpr Needs needs = Needs::output;
   static constexpr int cost = 20;
+  static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
     return vector_sigmoid(x);
@@ -69,13 +71,14 @@ struct Elu {
   double alpha = 1;
   static constexpr Needs needs = Needs::input;
   static constexpr int cost = 20;
+  static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
-    return x <= 0 ? T(alpha) * vector_expm1_negative(x) : x;
+    return x <= 0 ? each<T>(alpha) * vector_expm1_negative(x) : x;
   }
   template <class T>
   T grad(T dy, T x) const {
-    return x <= 0 ? dy * T(alpha) * vector_exp(x) : dy;
+    return x <= 0 ? dy * each<T>(alpha) * vector_exp(x) : dy;
   }
 };
 
@@ -85,13 +88,14 @@ struct Selu {
   static constexpr double kScale = 1.0507009873554804934193349852946;
   static constexpr Needs needs = Needs::input;
   static constexpr int cost = 20;
+  static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
-    return x <= 0 ? T(kAlpha * kScale) * vector_expm1_negative(x) : T(kScale) * x;
+    return x <= 0 ? each<T>(kAlpha * kScale) * vector_expm1_negative(x) : each<T>(kScale) * x;
   }
   template <class T>
   T grad(T dy, T x) const {
-    return x <= 0 ? dy * T(kAlpha * kScale) * vector_exp(x) : dy * T(kScale);
+    return x <= 0 ? dy * each<T>(kAlpha * kScale) * vector_exp(x) : dy * each<T>(kScale);
   }
 };
 
@@ -99,21 +103,17 @@ struct Selu {
 struct Gelu {
   static constexpr Needs needs = Needs::input;
   static constexpr int cost = 40;
+  static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
-    return x * normal_cdf(x);
+    const auto tail = normal_tail(x);
+    return x * (x < 0 ? tail.beyond : 1 - tail.beyond);
   }
   template <class T>
   T grad(T dy, T x) const {
-    const T power = T(-0.5) * x * x;
-    const T density = T(std::numbers::inv_sqrtpi / std::numbers::sqrt2) * vector_exp(power);
-    return dy * (normal_cdf(x) + x * density);
-  }
-
- private:
-  template <class T>
-  static T normal_cdf(T x) {
-    return T(0.5) * (1 + vector_erf(x * T(1 / std::numbers::sqrt2)));
+    const auto tail = normal_tail(x);
+    const T density = each<T>(std::numbers::inv_sqrtpi / std::numbers::sqrt2) * tail.bell;
+    return dy * fused(x, density, x < 0 ? tail.beyond : 1 - tail.beyond);
   }
 };
 
@@ -121,22 +121,23 @@ struct Gelu {
 struct GeluTanh {
   static constexpr Needs needs = Needs::input;
   static constexpr int cost = 40;
+  static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
-    return T(0.5) * x * (1 + vector_tanh(inner(x)));
+    return each<T>(0.5) * x * (1 + vector_tanh(inner(x)));
   }
   template <class T>
   T grad(T dy, T x) const {
     const T t = vector_tanh(inner(x));
-    const T slope = T(kBeta) * (1 + T(3 * kKappa) * x * x);
-    return dy * (T(0.5) * (1 + t) + T(0.5) * x * (1 - t * t) * slope);
+    const T slope = each<T>(kBeta) * (1 + each<T>(3 * kKappa) * x * x), half = each<T>(0.5);
+    return dy * (half * (1 + t) + half * x * (1 - t * t) * slope);
   }
 
  private:
   static constexpr double kBeta = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, kKappa = 0.044715;
   template <class T>
   static T inner(T x) {
-    return T(kBeta) * (x + T(kKappa) * x * x * x);
+    return each<T>(kBeta) * (x + each<T>(kKappa) * x * x * x);
   }
 };
 
@@ -144,6 +145,7 @@ struct GeluTanh {
 struct Silu {
   static constexpr Needs needs = Needs::input;
   static constexpr int cost = 20;
+  static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
     return x * vector_sigmoid(x);
@@ -160,16 +162,16 @@ struct Softplus {
   double beta = 1, threshold = 20;
   static constexpr Needs needs = Needs::input;
   static constexpr int cost = 32;
+  static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
-    const T z = x * T(beta), soft = vector_log1p(vector_exp(z)) / T(beta);
-    return z > T(threshold) ? x : soft;
+    const T z = x * each<T>(beta), soft = vector_log1p(vector_exp(z)) / each<T>(beta);
+    return z > each<T>(threshold) ? x : soft;
   }
   template <class T>
   T grad(T dy, T x) const {
-    if (x * T(beta) > T(threshold)) return dy;
-    const T z = vector_exp(x * T(beta));
-    return dy * (z / (z + 1));
+    const T scaled = x * each<T>(beta), z = vector_exp(scaled);
+    return scaled > each<T>(threshold) ? dy : dy * (z / (z + 1));
   }
 };
 

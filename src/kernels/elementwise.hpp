@@ -31,7 +31,8 @@ template <class From, class To>
 void cast(const From* x, To* y, std::int64_t n, bool add = false);
 
 // Each map: `f(x)`, its value; `grad(dy, v)`, the gradient with respect to x, where v is x or f(x) as `needs` says;
-// `cost`, the work of one element in additions.
+// `cost`, the work of one element in additions. With `packs`, the two are for vectors too (packs.hpp): compilers make
+// less of a loop over a long function of numbers.
 
 /// -x
 struct Neg {
@@ -79,6 +80,7 @@ struct Sign {
 struct Exp {
   static constexpr Needs needs = Needs::output;
   static constexpr int cost = 16;
+  static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
     return vector_exp(x);
@@ -93,6 +95,7 @@ struct Exp {
 struct Log {
   static constexpr Needs needs = Needs::input;
   static constexpr int cost = 16;
+  static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
     return vector_log(x);
@@ -107,6 +110,7 @@ struct Log {
 struct Log1p {
   static constexpr Needs needs = Needs::input;
   static constexpr int cost = 16;
+  static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
     return vector_log1p(x);

@@ -2,6 +2,7 @@
 
 #include "kernels/elementwise.hpp"
 #include "kernels/loop_hints.hpp"
+#include "kernels/packs.hpp"
 #include "kernels/parallel.hpp"
 
 // The loops of `map` and `map_grad`, for the files that instantiate them. An output may be an input but never overlaps
@@ -9,12 +10,40 @@
 
 namespace taper::kernels {
 
+template <class F>
+constexpr bool kTakesPacks = requires {
+  F::packs;
+};
+
+/// The elements [i, last), or as many of them as fill a pack.
+struct AnyPack {
+  std::int64_t i, last;
+
+  explicit operator bool() const { return i < last; }
+  template <class T>
+  void next() {
+    i += kPackLanes<T>;
+  }
+  template <class T>
+  [[gnu::always_inline]] Pack<T> operator()(const T* x) const {
+    return last - i >= kPackLanes<T> ? WholePack{i}(x) : PartPack{i, static_cast<int>(last - i)}(x);
+  }
+  template <class T>
+  [[gnu::always_inline]] void store(T* y, Pack<T> v) const {
+    last - i >= kPackLanes<T> ? WholePack{i}.store(y, v) : PartPack{i, static_cast<int>(last - i)}.store(y, v);
+  }
+};
+
 template <class F, class T>
 void map(const T* x, T* y, std::int64_t n, const F& f) {
   // y_i = f(x_i)
   parallel_for(n, F::cost, [x, y, f](std::int64_t first, std::int64_t last) {
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = first; i < last; ++i) y[i] = f.f(x[i]);
+    if constexpr (kTakesPacks<F>) {
+      for (AnyPack at{first, last}; at; at.next<T>()) at.store(y, f.f(at(x)));
+    } else {
+      TAPER_INDEPENDENT_TURNS
+      for (std::int64_t i = first; i < last; ++i) y[i] = f.f(x[i]);
+    }
   });
 }
 
@@ -23,7 +52,12 @@ void map_grad(const T* dy, const T* v, T* dx, std::int64_t n, const F& f, bool a
   const T* saved = F::needs == Needs::nothing ? dy : v;
   // dx_i = f'(v_i) dy_i
   parallel_for(n, F::cost, [=](std::int64_t first, std::int64_t last) {
-    if (add) {
+    if constexpr (kTakesPacks<F>) {
+      for (AnyPack at{first, last}; at; at.next<T>()) {
+        const Pack<T> d = f.grad(at(dy), at(saved));
+        at.store(dx, add ? at(dx) + d : d);
+      }
+    } else if (add) {
       TAPER_INDEPENDENT_TURNS
       for (std::int64_t i = first; i < last; ++i) dx[i] += f.grad(dy[i], saved[i]);
     } else {
