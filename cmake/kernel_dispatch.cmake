@@ -21,7 +21,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     set(taper_flags_${set}_release -O2 -ftree-vectorize -fvect-cost-model=dynamic -funswitch-loops
       --param=vect-epilogues-nomask=0)
   endforeach()
-  set(taper_heavy_kernels avg_pool dilated_avg_pool max_pool product)
+  set(taper_heavy_kernels dilated_avg_pool max_pool product)
   list(TRANSFORM taper_heavy_kernels REPLACE "(.+)" "src/kernels/\\1.cpp")
   set_source_files_properties(${taper_heavy_kernels} PROPERTIES
     COMPILE_OPTIONS "$<$<AND:$<CONFIG:Release>,$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TAPER_KERNEL_SET>,baseline>>>:-O3>")

@@ -26,10 +26,11 @@ struct AdaptiveAvgPoolParams {
   std::int64_t out[3] = {1, 1, 1};
 };
 
-/// Every sum is kept in double and divided once, so a float32 result is within one unit in the last place of
-/// the exact average; windows over the whole input that are one run of memory are summed as `mean` is, by `sum_run`,
-/// which adds the terms of the longest in trees of four first. A dilated window without an element gives 0. What an
-/// output is depends on the shape and its window alone: not on threads, the batch or its neighbours.
+/// Sums of up to 16 elements of float32 are taken in float32, in two short chains: one down the rows, one in four lanes
+/// across. All others are kept in double, so that a float32 result is within one unit in the last place of the exact
+/// average. Each is divided once. A dilated window without an element gives 0. A window that is all of one run of
+/// memory is summed as `mean` is, by `sum_run`. What an output is depends on the shape and its window: not on threads,
+/// the batch or, but for what double cannot hold of long windows that overlap, its neighbours.
 ///
 /// `x` is [planes, in...], `y` is [planes, out...]; they do not overlap.
 template <class T>

@@ -4,389 +4,435 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/avg_pool_loops.hpp"
-#include "kernels/loop_hints.hpp"
+#include "kernels/avg_pool_forward.hpp"
+#include "kernels/avg_pool_sums.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/pool_axis.hpp"
-#include "kernels/sum_row.hpp"
+#include "kernels/store_run.hpp"
 
 /// The backward of average pools over any axes; for avg_pool.cpp alone.
 namespace taper::kernels::average {
 
-/// dx_i = (g_first + ... + g_{last - 1}) / divisor over the windows of position i, for i in [i0, i1); `g` is
-/// given from window `origin` on, `dx` from position i0 on.
-template <class Axis, class T>
-void gather_row(const Axis& axis, const double* g, std::int64_t origin, double divisor, std::int64_t i0,
-                std::int64_t i1, T* dx) {
-  if (i0 >= i1) return;
-  Sweep<Axis> sweep(axis, i0);
-  for (std::int64_t i = i0;;) {
-    const auto [first, last] = sweep.over();
-    const std::int64_t end = std::min(sweep.end(), i1);
-    const T value = first < last ? static_cast<T>(sum_row(g + (first - origin), last - first) / divisor) : T(0);
-    std::fill(dx + (i - i0), dx + (end - i0), value);
-    if (end >= i1) return;
-    sweep.to(i = end);
-  }
+/// Input rows of one unit of backward work.
+inline constexpr std::int64_t kRowBlock = 128;
+
+/// dx_i = value for i < n, or += with `add`
+template <class T>
+[[gnu::noinline]] void fill_run(T value, std::int64_t n, bool add, T* dx) {
+  const Vec<T> all = Vec<T>{} + value;
+  for_vectors<T>(
+      n, [&](std::int64_t i) { store<T>(add ? load<T>(dx + i) + all : all, dx + i); },
+      [&](std::int64_t i, std::int64_t some) {
+        store_first<T>(add ? load_first<T>(dx + i, some) + all : all, some, dx + i);
+      });
 }
 
-/// sum_o = sum over the rows of dy_o / divisor of its window, or of dy_o alone when all divisors are the same;
-/// `n` windows from `o0` on, of which `count` is what the width counts.
-template <class Axis, class T>
-void sum_gradients(const Pool<Axis>& p, const T* dy, const IndexRange& d, const IndexRange& h, std::int64_t o0,
-                   std::int64_t n, const double* count, double* sum) {
-  const auto rows_of = [&](std::int64_t i, std::int64_t j) {
-    return static_cast<double>(p.d.at(i).counted(p.count_include_pad)) *
-           static_cast<double>(p.h.at(j).counted(p.count_include_pad));
-  };
-  if (p.divisor != 0) return sum_columns(dy + o0, d, h, p.h.out, p.w.out, n, sum);
-  const double rows = rows_of(d.first, h.first);
-  const bool one = (d.last - d.first) * (h.last - h.first) == 1;
-  bool alike = true;  // whether all rows count the same
-  for (std::int64_t i = d.first; !one && i < d.last; ++i)
-    for (std::int64_t j = h.first; j < h.last; ++j) alike &= rows_of(i, j) == rows;
-  if (alike) {
-    sum_columns(dy + o0, d, h, p.h.out, p.w.out, n, sum);
-    return divide_windows<T>(p, rows, count, sum, o0, n, sum);
-  }
-  std::fill(sum, sum + n, 0.0);
-  for (std::int64_t i = d.first; i < d.last; ++i)
-    for (std::int64_t j = h.first; j < h.last; ++j) {
-      const T* row = dy + (i * p.h.out + j) * p.w.out + o0;
-      const double r = rows_of(i, j);
-      for (std::int64_t o = 0; o < n; ++o) sum[o] += static_cast<double>(row[o]) / (r * count[o]);
-    }
-}
+// --- positions side by side -----------------------------------------------------------------------------------------
 
-/// How the gradient of a tile's positions is taken from that of its windows: one window after the other, all rows as
-/// sums of neighbouring windows, or position by position.
-enum class Spreading { windows, sums, positions };
+/// Where positions take their gradients from, as many positions at a time as fill a vector: from window
+/// `newest.lane`, counted from the vector's first one, and the windows in front of it. All positions lie in all of
+/// them but the last, in which those lie that have an `oldest.lane`.
+template <class A>
+struct Spread {
+  static constexpr std::int64_t kVectors = 64;
+  Origins<A> newest[kVectors], oldest[kVectors];
+  std::int32_t next[kVectors], advance[kVectors];  ///< the vector behind this one, and how far its first window is
+};
 
-inline Spreading spreading_of(const FixedAxis& axis) {
+/// Vectors of a fixed pool differ by where in a stride they begin.
+template <class A>
+void list_fixed(const PoolAxis& axis, Spread<A>& spread) {
   const Window1d& w = axis.window;
-  if (w.kernel == w.stride) return Spreading::windows;
-  const bool overlap = w.kernel > w.stride && w.stride <= 16 && (w.kernel - 1) / w.stride < kTile / 16;
-  return overlap || (w.stride == 1 && w.kernel <= kTile) ? Spreading::sums : Spreading::positions;
-}
-inline Spreading spreading_of(const AdaptiveAxis& axis) {
-  return axis.in < axis.out ? Spreading::positions : Spreading::windows;
+  for (std::int64_t phase = 0; phase < w.stride; ++phase) {
+    std::int64_t at = phase, newest = 0;
+    for (std::int64_t l = 0; l < kLanes<A>; ++l) {
+      using Index = typename Origins<A>::Index;
+      spread.newest[phase].lane[l] = static_cast<Index>(newest);
+      spread.oldest[phase].lane[l] = static_cast<Index>(at <= (w.kernel - 1) % w.stride ? newest : -1);
+      if (++at == w.stride) at = 0, ++newest;
+    }
+    spread.next[phase] = static_cast<std::int32_t>(at);
+    spread.advance[phase] = static_cast<std::int32_t>(newest);
+  }
 }
 
-/// Positions [i0, i1) of a row, the windows [o0, o1) over them, and where those lie in a buffer's row: `margin` zeros,
-/// the windows, zeros up to `pitch`.
+/// Positions of an adaptive pool with no more outputs than inputs lie in one window or two.
+template <class A>
+void list_adaptive(const PoolAxis& axis, std::int64_t i0, std::int64_t i1, Spread<A>& spread) {
+  using Index = typename Origins<A>::Index;
+  Sweep sweep(axis, i0);
+  std::int64_t base = 0;
+  for (std::int64_t i = i0, v = 0; i < i1; ++v) {
+    for (std::int64_t l = 0; l < kLanes<A>; ++l, ++i) {
+      if (i < i1 && i >= sweep.end()) sweep.to(i);
+      const std::int64_t newest = sweep.over().last - 1;
+      if (l == 0 && v > 0) spread.advance[v - 1] = static_cast<std::int32_t>(newest - base);
+      if (l == 0) base = newest;
+      spread.newest[v].lane[l] = static_cast<Index>(newest - base);
+      spread.oldest[v].lane[l] = static_cast<Index>(newest > sweep.over().first ? newest - base : -1);
+    }
+    spread.next[v] = static_cast<std::int32_t>(v + 1);
+    spread.advance[v] = 0;
+  }
+}
+
+/// Sums of windows: of `terms` of them up to each by `upper` - `lower` if there are such sums, else term by term.
+template <class A>
+struct Windows {
+  const A* g;
+  std::int64_t terms;
+  const A *upper, *lower;
+
+  [[gnu::always_inline]] Vec<A> sum(std::int64_t at) const {
+    if (lower) return load<A>(upper + at) - load<A>(lower + at);
+    if (upper) return load<A>(upper + at);
+    Vec<A> s = load<A>(g + at);
+    for (std::int64_t t = 1; t < terms; ++t) s += load<A>(g + at - t);
+    return s;
+  }
+};
+
+/// dx_i = g_newest + ... + g_oldest for `n` positions from vector `first` on, whose first window is at `at`; for every
+/// row of gradients of windows in `rows` rows `pitch` apart.
+template <class A, class T>
+[[gnu::noinline]] void spread_rows(const Windows<A>& windows, const Spread<A>& spread, std::int64_t first,
+                                   std::int64_t at, std::int64_t n, const Repeat& repeat, std::int64_t rows,
+                                   std::int64_t pitch, bool add, T* dx) {
+  // What is added is rounded before.
+  const auto rounded = [](const Vec<A>& s) {
+    T some[kLanes<A>];
+    store<A>(s, some);
+    return load<A>(some);
+  };
+  for (std::int64_t g = 0; g < repeat.count; ++g, at += repeat.x_step, dx += repeat.y_step) {
+    std::int64_t v = first, window = at;
+    const auto next = [&] {
+      Vec<A> sum = permuted<A>(load<A>(windows.g + window - windows.terms), spread.oldest[v]);
+      if (windows.terms > 0) sum = permuted<A>(windows.sum(window), spread.newest[v]) + sum;
+      window += spread.advance[v];
+      v = spread.next[v];
+      return sum;
+    };
+    for_vectors<A>(
+        n,
+        [&](std::int64_t i) {
+          const Vec<A> s = next();
+          for (T *to = dx + i, *end = to + rows * pitch; to != end; to += pitch)
+            store<A>(add ? load<A>(to) + rounded(s) : s, to);
+        },
+        [&](std::int64_t i, std::int64_t some) {
+          const Vec<A> s = next();
+          for (T *to = dx + i, *end = to + rows * pitch; to != end; to += pitch)
+            store_first<A>(add ? load_first<A>(to, some) + rounded(s) : s, some, to);
+        });
+  }
+}
+
+// --- rows -----------------------------------------------------------------------------------------------------------
+
+/// Whether the gradients of positions are taken side by side; else those that lie in the same windows are alike and
+/// taken together.
+inline bool is_side_by_side(const PoolAxis& axis) {
+  return axis.is_adaptive ? axis.in >= axis.out : axis.window.stride <= kShort;
+}
+
+/// Positions [i0, i1) of a row, and the windows [o0, o1) over them, which lie in a buffer's row of `pitch` elements
+/// behind `margin` zeros and in front of others, for positions that lie in fewer.
 struct BackwardTile {
   std::int64_t i0, i1, o0, o1;
   std::int64_t margin, pitch;
-  std::int64_t stride;  ///< positions for each of the buffer's windows
+  std::int64_t vector, at;  ///< the first vector, and where its first window is in the buffer's row
   std::int64_t positions() const { return i1 - i0; }
   std::int64_t windows() const { return o1 - o0; }
 };
 
-/// Input rows that lie in the same windows of the other axes: `rows` of them from `dx` on.
-template <class T>
-struct RowGroup {
-  const T* dy;  ///< the plane
-  IndexRange d, h;
-  std::int64_t rows;
-  T* dx;
+/// Rows of a block that lie in the same windows [o0, o1) of their axis, `rows` of them from `h` on; and the same again
+/// every `step` rows and windows further, `count` times.
+struct RowGroups {
+  std::int64_t h, rows, o0, o1;
+  std::int64_t count, h_step, o_step;
+  double counted;  ///< what each of the windows counts; 0 when that differs
+
+  /// Takes in the rows of `next`, of one group, if they come next.
+  bool takes(const RowGroups& next) {
+    if (next.rows != rows || next.o1 - next.o0 != o1 - o0 || next.counted != counted || counted == 0) return false;
+    const std::int64_t by_h = next.h - h, by_o = next.o0 - o0;
+    if (count == 1) h_step = by_h, o_step = by_o;
+    if (by_h != count * h_step || by_o != count * o_step) return false;
+    ++count;
+    return true;
+  }
 };
 
 /// Buffers of the backward, on the stack.
-template <class T>
+template <class A>
 struct BackwardBuffers {
-  alignas(64) double g[kSpan];      ///< rows of gradients of windows
-  alignas(64) double phase[kSpan];  ///< sums of gradients
-  double counts[kSpan];             ///< what each window counts
-  Span spans[kTile];                ///< of `Spreading::windows`: the positions of each window
-  alignas(64) T dx[kSpan + kTile];  ///< rows of gradients of positions
+  alignas(64) A g[kSlack + kSpan + kSlack];  ///< rows of gradients of windows
+  Counts<A> counts;                          ///< of windows, where that differs
+  Spread<A> spread;
+  RowGroups groups[kRowBlock];
+  std::int64_t group_count;
 };
 
-/// dx_{K i}, ..., dx_{K i + K - 1} = g_i / divisor
-template <int K, class T>
-void spread(const double* g, std::int64_t n, double divisor, T* dx) {
-  with_quotient<T>(divisor, [=](const auto& quotient) {
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = 0; i < n; ++i) {
-      const T value = static_cast<T>(quotient(g[i]));
-      dx[i * K] = value;
-      dx[i * K + 1] = value;
-      if constexpr (K > 2) dx[i * K + 2] = value;
-      if constexpr (K > 3) dx[i * K + 3] = value;
-    }
-  });
-}
-
-/// dx_i = g_o of the window that position i is in, g_{o - 1} + g_o where two share it, 0 behind the last. What is
-/// written behind a window is overwritten by the next; `kRun` elements behind the row may be written too.
-template <class T>
-void spread_spans(const double* g, const Span* spans, std::int64_t n, std::int64_t positions, T* dx) {
-  constexpr int kRun = 16;
-  std::int32_t done = 0;
-  for (std::int64_t o = 0; o < n; ++o) {
-    const T value = static_cast<T>(g[o]);
-    std::int32_t at = spans[o].first;
-    if (at < done) dx[at++] = static_cast<T>(g[o - 1] + g[o]);
-    done = spans[o].last;
-    for (; at < done; at += kRun)
-      for (int j = 0; j < kRun; ++j) dx[at + j] = value;
+/// What becomes of a sum of gradients: it is divided, and added to what is there or not.
+template <class A>
+struct AddQuotients {
+  Divisor<A> divisor;
+  bool add;
+  bool depends_on_column() const { return divisor.each_by != nullptr; }
+  [[gnu::always_inline]] Vec<A> operator()(const Vec<A>& sum, std::int64_t o, const A* there) const {
+    const Vec<A> quotients = divisor(sum, o);
+    return add ? load<A>(there) + quotients : quotients;
   }
-  std::fill(dx + done, dx + std::max<std::int64_t>(positions, done), T(0));
-}
-
-/// dx_{i stride} = s_i / divisor
-template <class T>
-void store_phase(const double* s, std::int64_t n, std::int64_t stride, double divisor, T* dx) {
-  with_quotient<T>(divisor, [=](const auto& quotient) {
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = 0; i < n; ++i) dx[i * stride] = static_cast<T>(quotient(s[i]));
-  });
-}
-
-/// dx_{2 i} = a_i / divisor, dx_{2 i + 1} = b_i / divisor
-template <class T>
-void store_phases(const double* a, const double* b, std::int64_t n, double divisor, T* dx) {
-  with_quotient<T>(divisor, [=](const auto& quotient) {
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = 0; i < n; ++i) {
-      dx[2 * i] = static_cast<T>(quotient(a[i]));
-      dx[2 * i + 1] = static_cast<T>(quotient(b[i]));
-    }
-  });
-}
-
-/// Where the gradients of a buffer's rows begin in `BackwardBuffers::dx`, and how far apart they are.
-struct RowsAt {
-  std::int64_t first, pitch;
 };
 
-/// Gradients of `rows` rows as sums of neighbouring windows: position i lies in windows newest - n + 1, ..., newest
-/// with newest = (i + p) / s and n = (k - 1 - (i + p) % s) / s + 1.
-template <class T>
-RowsAt sum_positions(const FixedAxis& axis, const BackwardTile& t, std::int64_t rows, double divisor,
-                     BackwardBuffers<T>& b) {
-  const std::int64_t k = axis.window.kernel, s = axis.window.stride, p = axis.window.padding_left;
-  const std::int64_t most = (k - 1) / s + 1, n = rows * t.pitch - (most - 1);
-  const auto sum_phase = [&](std::int64_t phase, double* sum) {
-    const std::int64_t windows = (k - 1 - phase) / s + 1;
-    sum_runs(b.g + (most - windows), windows, 1, n, sum);
-  };
-  sum_phase(0, b.phase);
-  if (s == 1) {
-    divide_row<T>(b.phase, n, divisor, b.dx);
-  } else if (s == 2) {
-    double* const second = b.phase + kSpan / 2;
-    sum_phase(1, second);
-    store_phases(b.phase, second, n, divisor, b.dx);
-  } else {
-    for (std::int64_t phase = 0; phase < s; ++phase) {
-      if (phase > 0) sum_phase(phase, b.phase);
-      store_phase(b.phase, n, s, divisor, b.dx + phase);
-    }
+/// Backward of one pool, with sums in A.
+template <class A, class T>
+class Backward {
+ public:
+  Backward(const Pool& pool, const T* dy, T* dx, bool add)
+      : p_(pool),
+        most_(pool.w.most_windows()),
+        divisor_(Divisor<A>::all(pool.divisor, T())),
+        dy_(dy),
+        dx_(dx),
+        add_(add) {}
+
+  void run() const {
+    const std::int64_t blocks = (p_.h.in - 1) / kRowBlock + 1, units = p_.d.in * blocks;
+    const std::int64_t work = std::min(p_.h.in, kRowBlock) * p_.w.in + p_.d.out * p_.h.out * p_.w.out / units;
+    parallel_for(p_.planes * units, work, [self = *this](std::int64_t first, std::int64_t last) {
+      BackwardBuffers<A> buffers;
+      if (self.most_ > kTile / 2)
+        self.wide_rows(first, last, buffers);
+      else
+        self.rows(first, last, buffers);
+    });
   }
-  return {(t.i0 + p) % s, t.pitch * s};
-}
 
-/// Gradients of `rows` rows, the windows laid out one after the other.
-template <class Axis, class T>
-RowsAt spread_windows(const Axis& axis, const BackwardTile& t, std::int64_t rows, double divisor, BackwardBuffers<T>& b,
-                      T* dx) {
-  if constexpr (std::is_same_v<Axis, FixedAxis>) {
-    const std::int64_t k = axis.window.kernel, n = rows * t.pitch;
-    const RowsAt at{t.i0 + axis.window.padding_left - t.o0 * k, t.pitch * k};
-    if (k == 2) return spread<2>(b.g, n, divisor, dx), at;
-    if (k == 3) return spread<3>(b.g, n, divisor, dx), at;
-    if (k == 4) return spread<4>(b.g, n, divisor, dx), at;
+ private:
+  void rows(std::int64_t first, std::int64_t last, BackwardBuffers<A>& b) const {
+    const std::int64_t step = positions_of_tile();
+    const std::int64_t chunk = step >= p_.w.in ? last - first : 1;
+    for (std::int64_t unit = first; unit < last; unit += chunk)
+      for (std::int64_t i = 0; i < p_.w.in; i += step)
+        tile_rows(i, std::min(i + step, p_.w.in), unit, std::min(unit + chunk, last), b);
   }
-  const std::int64_t n = t.positions();
-  if (divisor != 1) divide_row<T>(b.g, rows * t.pitch, divisor, b.g);
-  for (std::int64_t r = 0; r < rows; ++r) spread_spans(b.g + r * t.pitch, b.spans, t.windows(), n, b.dx + r * n);
-  return {0, n};
-}
 
-/// Whether the tile is nothing but whole short windows, whose gradients need no buffer.
-inline bool is_spread_whole(const AdaptiveAxis&, const BackwardTile&) { return false; }
-inline bool is_spread_whole(const FixedAxis& axis, const BackwardTile& t) {
-  const Window1d& w = axis.window;
-  return w.kernel == w.stride && w.kernel > 1 && w.kernel < 5 && t.i0 + w.padding_left == t.o0 * w.kernel &&
-         t.positions() == t.pitch * w.kernel;
-}
-
-/// Gradients of `rows` rows, each position asking for its windows.
-template <class Axis, class T>
-RowsAt gather_positions(const Axis& axis, const BackwardTile& t, std::int64_t rows, double divisor,
-                        BackwardBuffers<T>& b) {
-  const std::int64_t n = t.positions();
-  for (std::int64_t r = 0; r < rows; ++r) gather_row(axis, b.g + r * t.pitch, t.o0, divisor, t.i0, t.i1, b.dx + r * n);
-  return {0, n};
-}
-
-/// Writes `value` to, or adds it to, `n` positions of each of `rows` rows.
-template <class T>
-void store_rows(const T* value, std::int64_t n, std::int64_t rows, std::int64_t pitch, T* dx, bool add) {
-  for (std::int64_t r = 0; r < rows; ++r, dx += pitch) {
-    if (add) {
-      TAPER_INDEPENDENT_TURNS
-      for (std::int64_t i = 0; i < n; ++i) dx[i] += value[i];
+  std::int64_t positions_of_tile() const {
+    if (!p_.w.is_adaptive && is_side_by_side(p_.w)) {
+      // The windows over a tile, with the zeros beside them, fill the buffer.
+      const std::int64_t windows = p_.divisor != 0 ? kSpan - 2 * most_ : kTile - most_;
+      return std::max<std::int64_t>(1, std::min(p_.w.in, p_.w.window.stride * windows));
+    } else if (is_side_by_side(p_.w)) {
+      return Spread<A>::kVectors * kLanes<A>;
     } else {
-      TAPER_INDEPENDENT_TURNS
-      for (std::int64_t i = 0; i < n; ++i) dx[i] = value[i];
+      return std::max<std::int64_t>(1, p_.w.positions_within(kTile));
     }
   }
-}
 
-/// Calls visit(group) for the groups of rows in `units` [first, last), in order; a unit is a block of a slice's rows.
-template <class Axis, class T, class Visit>
-void for_groups(const Pool<Axis>& p, std::int64_t first, std::int64_t last, const T* dy, T* dx, const Visit& visit) {
-  const std::int64_t height = p.h.in, blocks = (height - 1) / kRowBlock + 1;
-  const std::int64_t outputs = p.d.out * p.h.out * p.w.out;
-  const IndexRange whole_d = p.d.over(0), whole_h = p.h.over(0);
-  for (std::int64_t unit = first; unit < last; ++unit) {
-    if (height == 1 && p.d.in == 1) {
-      visit(RowGroup<T>{dy + unit * outputs, whole_d, whole_h, 1, dx + unit * p.w.in});
-      continue;
+  BackwardTile tile_of(std::int64_t i0, std::int64_t i1) const {
+    const PoolAxis& axis = p_.w;
+    const std::int64_t o0 = i0 == 0 ? 0 : axis.over(i0).first, o1 = i1 == axis.in ? axis.out : axis.over(i1 - 1).last;
+    BackwardTile t{i0, i1, o0, o1, most_ - 1, most_ - 1 + o1 - o0, 0, 0};
+    if (!axis.is_adaptive) {
+      const Window1d& w = axis.window;
+      t.pitch = t.margin + std::max(o1, (i1 - 1 + w.padding_left) / w.stride + 1) - o0;
+      t.vector = (i0 + w.padding_left) % w.stride;
+      t.at = t.margin + (i0 + w.padding_left) / w.stride - o0;
+    } else {
+      t.at = t.margin + axis.over(i0).last - 1 - o0;
     }
-    const std::int64_t slice = unit / blocks, plane = slice / p.d.in;
-    const std::int64_t h0 = unit % blocks * kRowBlock, h1 = std::min(h0 + kRowBlock, height);
-    const IndexRange over_d = p.d.in == 1 ? whole_d : p.d.over(slice % p.d.in);
-    Sweep<Axis> sweep(p.h, h0);
+    return t;
+  }
+
+  /// Positions [i0, i1) of the rows of units [first, last); a unit is a block of a slice's rows.
+  void tile_rows(std::int64_t i0, std::int64_t i1, std::int64_t first, std::int64_t last, BackwardBuffers<A>& b) const {
+    const BackwardTile t = tile_of(i0, i1);
+    const std::int64_t blocks = (p_.h.in - 1) / kRowBlock + 1;
+    if (p_.divisor == 0) b.counts.set(p_.w, p_.count_include_pad, t.o0, t.windows());
+    if (is_side_by_side(p_.w)) p_.w.is_adaptive ? list_adaptive(p_.w, i0, i1, b.spread) : list_fixed(p_.w, b.spread);
+    std::fill(b.g, b.g + kSlack + kSpan + kSlack, A(0));
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      if (unit == first || blocks > 1) list_groups(unit % blocks, b);
+      for (std::int64_t i = 0; i < b.group_count; ++i) store_groups(unit / blocks, b.groups[i], t, b);
+    }
+  }
+
+  /// Lists the rows of a block by the windows that they lie in.
+  void list_groups(std::int64_t block, BackwardBuffers<A>& b) const {
+    const std::int64_t h0 = block * kRowBlock, h1 = std::min(h0 + kRowBlock, p_.h.in);
+    b.group_count = 0;
+    Sweep sweep(p_.h, h0);
     for (std::int64_t h = h0;;) {
+      const auto [o0, o1] = sweep.over();
       const std::int64_t end = std::min(sweep.end(), h1);
-      visit(RowGroup<T>{dy + plane * outputs, over_d, sweep.over(), end - h, dx + (slice * height + h) * p.w.in});
-      if (end >= h1) break;
+      const RowGroups group{h, end - h, o0, o1, 1, 0, 0, counted(p_.h, o0, o1)};
+      RowGroups* open = b.groups;
+      while (open != b.groups + b.group_count && !open->takes(group)) ++open;
+      if (open == b.groups + b.group_count) b.groups[b.group_count++] = group;
+      if (end >= h1) return;
       sweep.to(h = end);
     }
   }
-}
 
-template <class Axis>
-BackwardTile backward_tile(const Axis& axis, Spreading how, std::int64_t i0, std::int64_t i1) {
-  const std::int64_t o0 = i0 == 0 ? 0 : axis.over(i0).first, o1 = i1 == axis.in ? axis.out : axis.over(i1 - 1).last;
-  BackwardTile t{i0, i1, o0, o1, 0, o1 - o0, 1};
-  if constexpr (std::is_same_v<Axis, FixedAxis>) {
-    const Window1d& w = axis.window;
-    const std::int64_t newest0 = (i0 + w.padding_left) / w.stride, newest1 = (i1 - 1 + w.padding_left) / w.stride;
-    if (how == Spreading::sums) {
-      t.margin = o0 - (newest0 - (w.kernel - 1) / w.stride);
-      t.pitch = newest1 - newest0 + 1 + (w.kernel - 1) / w.stride;
-      t.stride = w.stride;
-    } else if (how == Spreading::windows) {
-      t.pitch = newest1 - o0 + 1;
-      t.stride = w.stride;
+  /// What each of the windows [o0, o1) of an axis counts; 0 when that differs.
+  double counted(const PoolAxis& axis, std::int64_t o0, std::int64_t o1) const {
+    if (p_.divisor != 0) return 1;
+    std::int64_t all = 0;
+    for (std::int64_t o = o0; o < o1; ++o) {
+      const std::int64_t own = axis.at(o).counted(p_.count_include_pad);
+      if (o > o0 && own != all) return 0;
+      all = own;
     }
+    return static_cast<double>(all);
   }
-  return t;
-}
 
-/// Positions [i0, i1) of the rows of units [first, last).
-template <class Axis, class T>
-void backward_units(const Pool<Axis>& p, Spreading how, std::int64_t i0, std::int64_t i1, std::int64_t first,
-                    std::int64_t last, const T* dy, T* dx, bool add, BackwardBuffers<T>& b) {
-  const BackwardTile t = backward_tile(p.w, how, i0, i1);
-  const std::int64_t n = t.windows();
-  if (p.divisor == 0) count_windows(p.w, p.count_include_pad, t.o0, n, b.counts);
-  auto cursor = p.w.cursor(t.o0);
-  for (std::int64_t o = 0; how == Spreading::windows && o < n; ++o, cursor.next()) {
-    const WindowBounds w = cursor.bounds();
-    b.spans[o] = {static_cast<std::int32_t>(std::max(w.first, i0) - i0),
-                  static_cast<std::int32_t>(std::min(w.last, i1) - i0)};
-  }
-  const std::int64_t batch = std::clamp<std::int64_t>(kTile / std::max(t.positions(), t.pitch * t.stride), 1, kGroups);
-  RowGroup<T> groups[kGroups];
-  std::int64_t count = 0;
-  std::fill(b.g, b.g + std::min(batch * t.pitch, kSpan), 0.0);
-  const double divisor = p.divisor == 0 ? 1.0 : p.divisor;
-  const auto flush = [&] {
-    if (count == 0) return;
-    const bool direct = !add && count == 1 && groups[0].rows == 1 && is_spread_whole(p.w, t);
-    const RowsAt at = [&] {
-      if (how == Spreading::windows)
-        return spread_windows(p.w, t, count, divisor, b, direct ? groups[0].dx + i0 : b.dx);
-      if constexpr (std::is_same_v<Axis, FixedAxis>)
-        if (how == Spreading::sums) return sum_positions(p.w, t, count, divisor, b);
-      return gather_positions(p.w, t, count, divisor, b);
-    }();
-    for (std::int64_t r = 0; r < count && !direct; ++r)
-      store_rows(b.dx + at.first + r * at.pitch, t.positions(), groups[r].rows, p.w.in, groups[r].dx + i0, add);
-    count = 0;
-  };
-  for_groups(p, first, last, dy, dx, [&](const RowGroup<T>& group) {
-    if (group.d.first >= group.d.last || group.h.first >= group.h.last) {
-      if (add) return;
-      for (std::int64_t r = 0; r < group.rows; ++r) {
-        T* const row = group.dx + r * p.w.in + i0;
-        std::fill(row, row + t.positions(), T(0));
+  /// The gradients of some rows of a slice.
+  void store_groups(std::int64_t slice, const RowGroups& groups, const BackwardTile& t, BackwardBuffers<A>& b) const {
+    const std::int64_t width = p_.w.in, outputs = p_.d.out * p_.h.out * p_.w.out;
+    const T* const dy = dy_ + slice / p_.d.in * outputs;
+    T* const dx = dx_ + (slice * p_.h.in + groups.h) * width;
+    const IndexRange d = p_.d.over(slice % p_.d.in);
+    const std::int64_t batch = std::max<std::int64_t>(2 * kTile / t.pitch, 1);
+    for (std::int64_t i = 0; i < groups.count; i += batch) {
+      const std::int64_t count = std::min(batch, groups.count - i);
+      const Repeat spread{count, t.pitch, groups.h_step * width};
+      T* const to = dx + i * spread.y_step + t.i0;
+      const IndexRange h{groups.o0 + i * groups.o_step, groups.o1 + i * groups.o_step};
+      if (d.first < d.last && h.first < h.last) {
+        const Repeat sums{count, groups.o_step * p_.w.out, t.pitch};
+        sum_gradients(dy, d, h, groups.counted, t.o0, t.windows(), sums, b.counts, b.g + kSlack + t.margin);
+        store_rows(t, b, spread, groups.rows, to);
+      } else if (!add_) {
+        for (std::int64_t g = 0; g < count; ++g)
+          for (std::int64_t r = 0; r < groups.rows; ++r)
+            fill_run(T(0), t.positions(), false, to + g * spread.y_step + r * width);
       }
-      return;
     }
-    double* const g = b.g + count * t.pitch + t.margin;
-    sum_gradients(p, group.dy, group.d, group.h, t.o0, n, b.counts, g);
-    groups[count++] = group;
-    if (count == batch) flush();
-  });
-  flush();
-}
-
-/// As `gradient_tile` when a position lies in more windows than the buffers hold: dx_i = sum over windows, in
-/// pieces.
-template <class Axis, class T>
-T gradient_of_many(const Pool<Axis>& p, const T* dy, const IndexRange& d, const IndexRange& h, const IndexRange& w) {
-  double g[kTile], count[kTile], sum = 0;
-  for (std::int64_t o = w.first; o < w.last; o += kTile) {
-    const std::int64_t n = std::min(kTile, w.last - o);
-    count_windows(p.w, p.count_include_pad, o, n, count);
-    sum_gradients(p, dy, d, h, o, n, count, g);
-    sum += sum_row(g, n);
   }
-  return static_cast<T>(p.divisor != 0 ? sum / p.divisor : sum);
-}
 
-/// As `backward_units` for rows whose positions lie in more windows than the buffers hold.
-template <class Axis, class T>
-void backward_wide(const Pool<Axis>& p, std::int64_t first, std::int64_t last, const T* dy, T* dx, bool add) {
-  for_groups(p, first, last, dy, dx, [&](const RowGroup<T>& group) {
-    const bool some = group.d.first < group.d.last && group.h.first < group.h.last;
-    T buffer[kTile];
-    Sweep<Axis> sweep(p.w, 0);
-    for (std::int64_t i = 0; i < p.w.in;) {
-      const IndexRange w = sweep.over();
-      const std::int64_t end = std::min({sweep.end(), p.w.in, i + kTile});
-      const T value = some && w.first < w.last ? gradient_of_many(p, group.dy, group.d, group.h, w) : T(0);
-      std::fill(buffer, buffer + (end - i), value);
-      store_rows<T>(buffer, end - i, group.rows, p.w.in, group.dx + i, add);
-      if ((i = end) < p.w.in) sweep.to(i);
+  /// The gradients of positions from those of the windows in the buffer.
+  void store_rows(const BackwardTile& t, const BackwardBuffers<A>& b, const Repeat& repeat, std::int64_t rows,
+                  T* dx) const {
+    const A* const g = b.g + kSlack;
+    if (!is_side_by_side(p_.w)) return gather_rows(g + t.margin, t, repeat, rows, dx);
+    if (!p_.w.is_adaptive && p_.w.window.stride == 1 && most_ <= kShort)
+      return average_rows(g + t.at - (most_ - 1), t, repeat, rows, dx);
+    Windows<A> windows{g, most_ - 1, nullptr, nullptr};
+    if constexpr (std::is_same_v<A, double>)
+      if (most_ > kShort + 1) return slide_rows(windows, t, b.spread, repeat, rows, dx);
+    spread_rows(windows, b.spread, t.vector, t.at, t.positions(), repeat, rows, p_.w.in, add_, dx);
+  }
+
+  /// The same where every window is one position behind the one before: sums of gradients as in the forward.
+  void average_rows(const A* g, const BackwardTile& t, const Repeat& repeat, std::int64_t rows, T* dx) const {
+    const Divisor<A> one = Divisor<A>::all(1, T());
+    if (rows == 1 && !add_) return average_taps<1>(g, most_, t.positions(), repeat, one, dx);
+    T values[kSpan];
+    for (std::int64_t i = 0; i < repeat.count; ++i) {
+      average_taps<1>(g + i * repeat.x_step, most_, t.positions(), {1, 0, 0}, one, values);
+      for (std::int64_t r = 0; r < rows; ++r)
+        store_run(dx + i * repeat.y_step + r * p_.w.in, t.positions(), add_, [&](std::int64_t j) { return values[j]; });
     }
-  });
-}
+  }
 
-template <class Axis, class T>
-void backward(const Pool<Axis>& p, const T* dy, T* dx, bool add) {
-  const std::int64_t blocks = (p.h.in - 1) / kRowBlock + 1, units = p.d.in * blocks;
-  const std::int64_t outputs = p.d.out * p.h.out * p.w.out;
-  const std::int64_t work = std::min(p.h.in, kRowBlock) * p.w.in + outputs / units;
-  const Spreading how = spreading_of(p.w);
-  const std::int64_t step = how == Spreading::sums ? kTile / 2 : std::min(p.w.positions_within(kTile / 2), kTile);
-  const std::int64_t chunk = step >= p.w.in ? p.planes * units : std::is_same_v<Axis, FixedAxis> ? 1 : kRows;
-  parallel_for(p.planes * units, work, [&](std::int64_t first, std::int64_t last) {
-    BackwardBuffers<T> buffers;
-    if (step == 0) return backward_wide(p, first, last, dy, dx, add);
-    for (std::int64_t unit = first; unit < last; unit += chunk)
-      for (std::int64_t i = 0; i < p.w.in; i += step)
-        backward_units(p, how, i, std::min(i + step, p.w.in), unit, std::min(unit + chunk, last), dy, dx, add, buffers);
-  });
-}
+  /// The same where positions lie in many windows, which share their sums.
+  void slide_rows(Windows<A> windows, const BackwardTile& t, const Spread<A>& spread, const Repeat& repeat,
+                  std::int64_t rows, T* dx) const {
+    alignas(64) double sums[kSlack + kSpan + kSlack] = {};
+    const std::int64_t n = repeat.count * t.pitch;
+    std::copy(windows.g, windows.g + n, sums);
+    windows.upper = sums;
+    windows.lower = sums - windows.terms;
+    if (sizeof(T) == sizeof(double) || !sum_up(sums, n)) {
+      sum_runs(windows.g, windows.terms, n - windows.terms + 1, sums + windows.terms - 1);
+      windows.lower = nullptr;
+    }
+    spread_rows(windows, spread, t.vector, t.at, t.positions(), repeat, rows, p_.w.in, add_, dx);
+  }
+
+  /// The same, all positions together that lie in the same windows; `g` begins at window t.o0.
+  void gather_rows(const A* g, const BackwardTile& t, const Repeat& repeat, std::int64_t rows, T* dx) const {
+    for (std::int64_t i = 0; i < repeat.count; ++i, g += repeat.x_step, dx += repeat.y_step) {
+      Sweep sweep(p_.w, t.i0);
+      for (std::int64_t at = t.i0;;) {
+        const auto [first, last] = sweep.over();
+        const std::int64_t end = std::min(sweep.end(), t.i1);
+        const T value = first < last ? static_cast<T>(sum_row(g + (first - t.o0), last - first)) : T(0);
+        for (std::int64_t r = 0; r < rows; ++r) fill_run(value, end - at, add_, dx + r * p_.w.in + (at - t.i0));
+        if (end >= t.i1) break;
+        sweep.to(at = end);
+      }
+    }
+  }
+
+  /// g_o = sum over the rows `d` x `h` of dy_o / divisor of its window, for `n` windows from o0 on; `h_counts` is what
+  /// all of `h` count, or 0.
+  void sum_gradients(const T* dy, const IndexRange& d, const IndexRange& h, double h_counts, std::int64_t o0,
+                     std::int64_t n, const Repeat& repeat, Counts<A>& counts, A* g) const {
+    const std::int64_t width = p_.w.out;
+    const auto add_rows = [&](const IndexRange& i, const IndexRange& j, const Divisor<A>& divisor, bool add) {
+      sum_rows(dy + (i.first * p_.h.out + j.first) * width + o0, Rows{p_.h.out * width, i.last - i.first},
+               Rows{width, j.last - j.first}, n, repeat, g, AddQuotients<A>{divisor, add});
+    };
+    if (p_.divisor != 0) return add_rows(d, h, divisor_, false);
+    const double d_counts = counted(p_.d, d.first, d.last);
+    if (d_counts * h_counts != 0) return add_rows(d, h, counts.divisor(d_counts * h_counts, n, T()), false);
+    for (std::int64_t i = d.first; i < d.last; ++i)
+      for (std::int64_t j = h.first; j < h.last; ++j)
+        add_rows({i, i + 1}, {j, j + 1}, counts.divisor(counted(p_.d, i, i + 1) * counted(p_.h, j, j + 1), n, T()),
+                 i > d.first || j > h.first);
+  }
+
+  /// As `rows` when positions lie in more windows than the buffers hold: dx_i = sum over windows, in pieces.
+  void wide_rows(std::int64_t first, std::int64_t last, BackwardBuffers<A>& b) const {
+    const std::int64_t blocks = (p_.h.in - 1) / kRowBlock + 1, width = p_.w.in;
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      const std::int64_t slice = unit / blocks;
+      list_groups(unit % blocks, b);
+      for (std::int64_t g = 0; g < b.group_count; ++g)
+        for (std::int64_t n = 0; n < b.groups[g].count; ++n)
+          wide_group(slice, b.groups[g], n, dx_ + (slice * p_.h.in + b.groups[g].h + n * b.groups[g].h_step) * width,
+                     b);
+    }
+  }
+
+  void wide_group(std::int64_t slice, const RowGroups& groups, std::int64_t number, T* dx,
+                  BackwardBuffers<A>& b) const {
+    const T* const dy = dy_ + slice / p_.d.in * p_.d.out * p_.h.out * p_.w.out;
+    const IndexRange d = p_.d.over(slice % p_.d.in),
+                     h{groups.o0 + number * groups.o_step, groups.o1 + number * groups.o_step};
+    Sweep sweep(p_.w, 0);
+    for (std::int64_t i = 0; i < p_.w.in;) {
+      const IndexRange w = sweep.over();
+      const std::int64_t end = std::min(sweep.end(), p_.w.in);
+      A sum = 0;
+      for (std::int64_t o = w.first; o < w.last && d.first < d.last && h.first < h.last; o += kTile) {
+        const std::int64_t n = std::min(kTile, w.last - o);
+        if (p_.divisor == 0) b.counts.set(p_.w, p_.count_include_pad, o, n);
+        sum_gradients(dy, d, h, groups.counted, o, n, {1, 0, 0}, b.counts, b.g);
+        sum += static_cast<A>(sum_row(b.g, n));
+      }
+      for (std::int64_t r = 0; r < groups.rows; ++r) fill_run(static_cast<T>(sum), end - i, add_, dx + r * p_.w.in + i);
+      if ((i = end) < p_.w.in) sweep.to(i);
+    }
+  }
+
+  const Pool p_;
+  const std::int64_t most_;
+  const Divisor<A> divisor_;  ///< where all windows share one
+  const T* const dy_;
+  T* const dx_;
+  const bool add_;
+};
 
 /// dx_{i n}, ..., dx_{i n + n - 1} = dy_i / divisor
 template <class T>
 void backward_runs(std::int64_t runs, std::int64_t n, double divisor, const T* dy, T* dx, bool add) {
   parallel_for(runs, n, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      const T value = static_cast<T>(static_cast<double>(dy[i]) / divisor);
-      T* const run = dx + i * n;
-      if (add)
-        for (std::int64_t j = 0; j < n; ++j) run[j] += value;
-      else
-        for (std::int64_t j = 0; j < n; ++j) run[j] = value;
-    }
+    for (std::int64_t i = first; i < last; ++i)
+      fill_run(static_cast<T>(static_cast<double>(dy[i]) / divisor), n, add, dx + i * n);
   });
 }
 

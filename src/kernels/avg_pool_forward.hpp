@@ -4,9 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/avg_pool_loops.hpp"
-#include "kernels/double_lanes.hpp"
-#include "kernels/loop_hints.hpp"
+#include "kernels/avg_pool_sums.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/pool_axis.hpp"
 #include "kernels/sum_row.hpp"
@@ -15,134 +13,99 @@
 /// The forward of average pools over any axes; for avg_pool.cpp alone.
 namespace taper::kernels::average {
 
-/// How the sums of a tile's windows are taken: all of a buffer in one loop, those of eight rows at a time, or one by
-/// one.
-enum class Way { together, eight_rows, alone };
+/// A pool in the form the loops take: axes [D, H, W], what is left of the options.
+struct Pool {
+  std::int64_t planes;
+  PoolAxis d, h, w;
+  bool count_include_pad = false;
+  double divisor = 0;  ///< the one divisor of all windows; 0 when it differs between windows
+};
 
-inline Way way_of(const FixedAxis& axis) {
-  return has_run_loops(axis.window.kernel, axis.window.stride) ? Way::together : Way::alone;
+/// Windows of a row that are worked on at once, and positions that they span together at most.
+inline constexpr std::int64_t kTile = 1024, kSpan = 4096;
+/// What vectors that go over the end of a row may read.
+inline constexpr std::int64_t kSlack = 64;
+
+/// What windows of a tile count, and what their sums are divided by.
+template <class A>
+struct Counts {
+  double count[kTile];
+  A by[kTile + kLanes<A>], rest[kTile + kLanes<A>];
+
+  /// Of windows [o0, o0 + n).
+  void set(const PoolAxis& axis, bool count_include_pad, std::int64_t o0, std::int64_t n) {
+    axis.for_counts(count_include_pad, o0, o0 + n, [=, this](std::int64_t a, std::int64_t b, std::int64_t counted) {
+      std::fill(count + (a - o0), count + (b - o0), static_cast<double>(counted));
+    });
+  }
+  template <class T>
+  Divisor<A> divisor(double rows, std::int64_t n, T zero) {
+    return Divisor<A>::each(rows, count, n, by, rest, zero);
+  }
+};
+
+/// The same pool with all planes in one, where no row of windows would reach into two.
+inline Pool joined(Pool p) {
+  const auto in = checked::mul(p.planes, p.h.in);
+  if (p.planes == 0 || p.d.in != 1 || p.d.out != 1 || !p.h.is_tiled() || !in) return p;
+  p.h.in = *in;
+  p.h.out *= p.planes;
+  p.planes = 1;
+  return p;
 }
-inline Way way_of(const AdaptiveAxis& axis) { return axis.in / axis.out + 2 < 16 ? Way::eight_rows : Way::alone; }
 
-/// Windows [o0, o1) of a row and what they have in common for all rows: the positions they span, which go into the
-/// padding, whose zeros (-0, which changes no sum) let every window be summed alike.
-struct ForwardTile {
+/// How the windows of a row are summed; see the loops in avg_pool_sums.hpp.
+enum class Way { taps, groups, spans, long_spans, sliding };
+
+inline Way way_of(const PoolAxis& axis) {
+  if (axis.is_adaptive) return axis.longest() <= kShort ? Way::spans : Way::long_spans;
+  const std::int64_t k = axis.window.kernel, s = axis.window.stride;
+  if (k > kShort) return k / 4 >= s ? Way::sliding : Way::long_spans;
+  if (k == s && k >= 2 && k <= 4) return Way::groups;
+  return s <= 2 || axis.out == 1 ? Way::taps : Way::spans;
+}
+
+/// Windows [o0, o1) of a row, and the positions [first, last) that they span, which go into the padding.
+struct Tile {
   std::int64_t o0, o1;
-  std::int64_t first, last;  ///< positions
-  std::int64_t pitch;        ///< of the rows in the buffer
+  std::int64_t first, last;
   std::int64_t outputs() const { return o1 - o0; }
 };
 
+inline Tile tile_of(const PoolAxis& axis, std::int64_t o0, std::int64_t o1) {
+  if (axis.is_adaptive) return {o0, o1, axis.at(o0).first, axis.at(o1 - 1).last};
+  const Window1d& w = axis.window;
+  return {o0, o1, o0 * w.stride - w.padding_left, (o1 - 1) * w.stride - w.padding_left + w.kernel};
+}
+
+/// Lists where windows lie in a tile's rows, and completes the last four.
+inline void list_spans(const PoolAxis& axis, const Tile& t, Span* spans) {
+  auto cursor = axis.cursor(t.o0);
+  for (std::int64_t i = 0; i < t.outputs(); ++i, cursor.next()) {
+    const WindowBounds w = axis.is_adaptive ? cursor.bounds() : WindowBounds{};
+    const std::int64_t first = axis.is_adaptive ? w.first - t.first : i * axis.window.stride;
+    const std::int64_t length = axis.is_adaptive ? w.last - w.first : axis.window.kernel;
+    spans[i] = {static_cast<std::int32_t>(first), static_cast<std::int32_t>(first + length)};
+  }
+  std::fill(spans + t.outputs(), spans + t.outputs() + 3, spans[t.outputs() - 1]);
+}
+
 /// Buffers of the forward, on the stack.
+template <class A>
 struct ForwardBuffers {
-  alignas(64) double columns[kSpan];           ///< rows of the sums of columns
-  alignas(64) double sums[kTile + kRows * 8];  ///< rows of the sums of windows
-  alignas(64) double eight[kTile];             ///< of `Way::eight_rows`: the columns, eight rows side by side
-  double counts[kTile];                        ///< what each window counts, where that differs
-  Span spans[kTile];
+  alignas(64) A columns[kSlack + kSpan + kSlack];  ///< rows of the sums of columns
+  Counts<A> counts;                                ///< where that differs
+  Span spans[kTile + 3], inner_spans[kTile + 3];   ///< of windows summed in the buffer, and where they are
 };
 
-inline ForwardTile forward_tile(const FixedAxis& axis, std::int64_t o0, std::int64_t o1, Way way, ForwardBuffers& b) {
-  const Window1d& w = axis.window;
-  ForwardTile t{o0, o1, o0 * w.stride - w.padding_left, (o1 - 1) * w.stride - w.padding_left + w.kernel, 0};
-  const std::int64_t unit = way == Way::together ? 8 * w.stride : 8;
-  t.pitch = (t.last - t.first + unit - 1) / unit * unit;
-  for (std::int64_t o = 0; way != Way::together && o < t.outputs(); ++o) {
-    const auto first = static_cast<std::int32_t>(o * w.stride);
-    b.spans[o] = {first, first + static_cast<std::int32_t>(w.kernel)};
-  }
-  return t;
-}
-
-inline ForwardTile forward_tile(const AdaptiveAxis& axis, std::int64_t o0, std::int64_t o1, Way, ForwardBuffers& b) {
-  auto cursor = axis.cursor(o0);
-  ForwardTile t{o0, o1, cursor.bounds().first, 0, 0};
-  for (std::int64_t o = o0; o < o1; ++o, cursor.next()) {
-    const WindowBounds w = cursor.bounds();
-    b.spans[o - o0] = {static_cast<std::int32_t>(w.first - t.first), static_cast<std::int32_t>(w.last - t.first)};
-    t.last = w.last;
-  }
-  t.pitch = (t.last - t.first + 7) / 8 * 8;
-  return t;
-}
-
-/// y_{8 i + r} = x_{r pitch + i} for r < 8
-inline void interleave_eight(const double* x, std::int64_t pitch, std::int64_t n, double* y) {
-  const double *x0 = x, *x1 = x0 + pitch, *x2 = x1 + pitch, *x3 = x2 + pitch, *x4 = x3 + pitch, *x5 = x4 + pitch,
-               *x6 = x5 + pitch, *x7 = x6 + pitch;
-  TAPER_INDEPENDENT_TURNS
-  for (std::int64_t i = 0; i < n; ++i) {
-    y[8 * i] = x0[i];
-    y[8 * i + 1] = x1[i];
-    y[8 * i + 2] = x2[i];
-    y[8 * i + 3] = x3[i];
-    y[8 * i + 4] = x4[i];
-    y[8 * i + 5] = x5[i];
-    y[8 * i + 6] = x6[i];
-    y[8 * i + 7] = x7[i];
-  }
-}
-
-/// y_{r pitch + i} = x_{8 i + r} for r < 8
-inline void deinterleave_eight(const double* x, std::int64_t pitch, std::int64_t n, double* y) {
-  double *y0 = y, *y1 = y0 + pitch, *y2 = y1 + pitch, *y3 = y2 + pitch, *y4 = y3 + pitch, *y5 = y4 + pitch,
-         *y6 = y5 + pitch, *y7 = y6 + pitch;
-  TAPER_INDEPENDENT_TURNS
-  for (std::int64_t i = 0; i < n; ++i) {
-    y0[i] = x[8 * i];
-    y1[i] = x[8 * i + 1];
-    y2[i] = x[8 * i + 2];
-    y3[i] = x[8 * i + 3];
-    y4[i] = x[8 * i + 4];
-    y5[i] = x[8 * i + 5];
-    y6[i] = x[8 * i + 6];
-    y7[i] = x[8 * i + 7];
-  }
-}
-
-/// y_{8 o + r} = sum over the window of x_{8 i + r} for r < 8, from left to right.
-inline void sum_spans_of_eight(const double* x, const Span* spans, std::int64_t n, double* y) {
-  for (std::int64_t o = 0; o < n; ++o) {
-    const double *from = x + 8 * spans[o].first, *const end = x + 8 * spans[o].last;
-    auto sum = Lanes<8>::load(from);
-    for (from += 8; from != end; from += 8) sum += Lanes<8>::load(from);
-    sum.store(y + 8 * o);
-  }
-}
-
-/// Sums the windows of `rows` rows in `b.columns`; returns how far apart the rows are in `b.sums`.
-template <class Axis>
-std::int64_t sum_windows(const Axis& axis, const ForwardTile& t, Way way, std::int64_t rows, ForwardBuffers& b) {
-  const std::int64_t n = t.outputs();
-  if constexpr (std::is_same_v<Axis, FixedAxis>) {
-    if (way == Way::together) {
-      const std::int64_t pitch = t.pitch / axis.window.stride;
-      sum_runs(b.columns, axis.window.kernel, axis.window.stride, (rows - 1) * pitch + n, b.sums);
-      return pitch;
-    }
-  }
-  if (way == Way::alone) {
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t o = 0; o < n; ++o)
-        b.sums[r * n + o] = sum_row(b.columns + r * t.pitch + b.spans[o].first, b.spans[o].last - b.spans[o].first);
-    return n;
-  }
-  const std::int64_t whole = (n + 7) / 8 * 8;
-  alignas(64) double sums[kTile];
-  interleave_eight(b.columns, t.pitch, t.pitch, b.eight);
-  sum_spans_of_eight(b.eight, b.spans, n, sums);
-  deinterleave_eight(sums, whole, whole, b.sums);
-  return whole;
-}
-
 /// One row of outputs, number `unit` of all planes.
-template <class Axis>
 struct OutputRow {
   std::int64_t plane, d, h;
-  OutputRow(const Pool<Axis>& p, std::int64_t unit)
+  OutputRow(const Pool& p, std::int64_t unit)
       : plane(unit / (p.d.out * p.h.out)), d(unit / p.h.out % p.d.out), h(unit % p.h.out) {}
-  void next(const Pool<Axis>& p) {
-    if (++h < p.h.out) return;
+  /// To the row `rows` further, which is of the same slice or the first of the next one.
+  void advance(const Pool& p, std::int64_t rows) {
+    if ((h += rows) < p.h.out) return;
     h = 0;
     if (++d < p.d.out) return;
     d = 0;
@@ -150,98 +113,193 @@ struct OutputRow {
   }
 };
 
-/// Windows [o0, o1) of output rows [first, last).
-template <class Axis, class T>
-void forward_rows(const Pool<Axis>& p, Way way, std::int64_t o0, std::int64_t o1, std::int64_t first, std::int64_t last,
-                  const T* x, T* y, ForwardBuffers& b) {
-  const std::int64_t width = p.w.in, size = p.d.in * p.h.in * width;
-  const ForwardTile t = forward_tile(p.w, o0, o1, way, b);
-  if (p.divisor == 0) count_windows(p.w, p.count_include_pad, o0, t.outputs(), b.counts);
-  const std::int64_t from = std::max<std::int64_t>(t.first, 0), to = std::min(t.last, width), n = t.outputs();
-  const std::int64_t batch = way == Way::eight_rows ? kRows
-                             : way == Way::alone    ? 1
-                                                    : std::max<std::int64_t>(kTile / t.pitch, 1);
-  if (to - from != t.pitch || way == Way::eight_rows)
-    std::fill(b.columns, b.columns + std::min(batch * t.pitch, kSpan), -0.0);
-  OutputRow row(p, first);
-  if constexpr (std::is_same_v<Axis, FixedAxis>) {
-    // Windows of one row are summed where they are.
-    if (way == Way::together && p.d.window.kernel * p.h.window.kernel == 1 && p.divisor != 0 &&
-        to - from == t.last - t.first) {
-      for (std::int64_t unit = first; unit < last; ++unit, row.next(p)) {
-        const std::int64_t d = row.d * p.d.window.stride - p.d.window.padding_left,
-                           h = row.h * p.h.window.stride - p.h.window.padding_left;
-        const T* const window = x + row.plane * size + (d * p.h.in + h) * width + from;
-        sum_runs(window, p.w.window.kernel, p.w.window.stride, n, b.sums);
-        divide_row<T>(b.sums, n, p.divisor, y + unit * p.w.out + o0);
-      }
+/// Forward of one pool, with sums in A.
+template <class A, class T>
+class Forward {
+ public:
+  Forward(const Pool& pool, const T* x, T* y)
+      : p_(joined(pool)), way_(way_of(pool.w)), divisor_(Divisor<A>::all(pool.divisor, T())), x_(x), y_(y) {}
+
+  void run() const {
+    const std::int64_t rows = p_.d.out * p_.h.out, size = p_.d.in * p_.h.in * p_.w.in;
+    parallel_for(p_.planes * rows, size / rows + p_.w.out, [self = *this](std::int64_t first, std::int64_t last) {
+      ForwardBuffers<A> buffers;
+      self.rows(first, last, buffers);
+    });
+  }
+
+ private:
+  void rows(std::int64_t first, std::int64_t last, ForwardBuffers<A>& b) const {
+    const std::int64_t most = way_ == Way::sliding && p_.divisor != 0 ? kSpan : kTile;
+    const std::int64_t step = std::min(p_.w.windows_within(kSpan), most);
+    if (step == 0) {
+      for (std::int64_t unit = first; unit < last; ++unit) wide_row(unit);
       return;
     }
+    if (const Tile inner = inner_tile(step); inner.outputs() > 0) return long_rows(first, last, inner, step, b);
+    // Rows of more than one tile are taken a few at a time, as they lie in memory.
+    const std::int64_t chunk = step >= p_.w.out ? last - first : 8;
+    for (std::int64_t unit = first; unit < last; unit += chunk)
+      for (std::int64_t o = 0; o < p_.w.out; o += step)
+        tile_rows(tile_of(p_.w, o, std::min(o + step, p_.w.out)), unit, std::min(unit + chunk, last), b);
   }
-  double counted[kTile];  // by the other axes, of each row
-  for (std::int64_t unit = first; unit < last;) {
-    const std::int64_t rows = std::min(batch, last - unit);
-    for (std::int64_t r = 0; r < rows; ++r, row.next(p)) {
-      const WindowBounds d = p.d.at(row.d), h = p.h.at(row.h);
-      counted[r] =
-          static_cast<double>(d.counted(p.count_include_pad)) * static_cast<double>(h.counted(p.count_include_pad));
-      sum_columns(x + row.plane * size + from, {d.first, d.last}, {h.first, h.last}, p.h.in, width, to - from,
-                  b.columns + r * t.pitch + (from - t.first));
+
+  /// The windows of a row that can be summed where they are; none where that does not pay.
+  Tile inner_tile(std::int64_t step) const {
+    constexpr Tile none{0, 0, 0, 0};
+    if constexpr (!std::is_same_v<A, T>) return none;
+    if (!p_.d.takes_one() || !p_.h.takes_one() || way_ == Way::long_spans || way_ == Way::sliding) return none;
+    if (p_.w.is_adaptive) return p_.w.in / p_.w.out >= 4 && step >= p_.w.out ? tile_of(p_.w, 0, p_.w.out) : none;
+    const Window1d& w = p_.w.window;
+    const std::int64_t vector = kLanes<A>, o0 = (w.padding_left + w.stride - 1) / w.stride;
+    const std::int64_t room = p_.w.in + w.padding_left - w.kernel - (way_ == Way::taps ? w.stride - 1 : 0);
+    const std::int64_t n = room < 0 ? 0 : (room / w.stride + 1 - o0) / vector * vector;
+    return n >= 4 * vector && (way_ != Way::spans || w.kernel >= 4) ? tile_of(p_.w, o0, o0 + n) : none;
+  }
+
+  /// Rows whose windows are mostly summed where they are.
+  void long_rows(std::int64_t first, std::int64_t last, const Tile& inner, std::int64_t step,
+                 ForwardBuffers<A>& b) const {
+    const std::int64_t width = p_.w.in, left = inner.o0, right = inner.o1;
+    const std::int64_t most = std::min(inner.outputs(), kTile);
+    if (way_ == Way::spans) list_spans(p_.w, tile_of(p_.w, inner.o0, inner.o0 + most), b.inner_spans);
+    const Divisor<A> divisor = inner_divisor(inner, b);
+    OutputRow row(p_, first);
+    for (std::int64_t unit = first; unit < last; ++unit, row.advance(p_, 1)) {
+      if (left > 0) tile_rows(tile_of(p_.w, 0, left), unit, unit + 1, b);
+      const T* const x =
+          x_ + ((row.plane * p_.d.in + p_.d.at(row.d).first) * p_.h.in + p_.h.at(row.h).first) * width + inner.first;
+      T* const y = y_ + unit * p_.w.out + left;
+      for (std::int64_t o = 0; o < inner.outputs(); o += most) {
+        const std::int64_t n = std::min(most, inner.outputs() - o);
+        if constexpr (std::is_same_v<A, T>) average(x + o * stride(), n, {1, 0, 0}, divisor, b.inner_spans, y + o);
+      }
+      for (std::int64_t o = right; o < p_.w.out; o += step)
+        tile_rows(tile_of(p_.w, o, std::min(o + step, p_.w.out)), unit, unit + 1, b);
     }
-    const std::int64_t pitch = sum_windows(p.w, t, way, rows, b);
-    T* const to_y = y + unit * p.w.out + o0;
-    if (p.divisor != 0 && pitch == p.w.out) {
-      divide_row<T>(b.sums, rows * pitch, p.divisor, to_y);
-    } else {
-      for (std::int64_t r = 0; r < rows; ++r) {
-        if (p.divisor != 0)
-          divide_row<T>(b.sums + r * pitch, n, p.divisor, to_y + r * p.w.out);
-        else
-          divide_windows<T>(p, counted[r], b.counts, b.sums + r * pitch, o0, n, to_y + r * p.w.out);
+  }
+
+  std::int64_t stride() const { return p_.w.window.stride; }
+  std::int64_t kernel() const { return p_.w.window.kernel; }
+  std::int64_t shortest() const { return p_.w.is_adaptive ? p_.w.longest() - 1 : kernel(); }
+
+  /// Of windows in one row of which no border cuts anything off.
+  Divisor<A> inner_divisor(const Tile& inner, ForwardBuffers<A>& b) const {
+    if (p_.divisor != 0) return divisor_;
+    if (!p_.w.is_adaptive) return Divisor<A>::all(static_cast<double>(kernel()), T());
+    b.counts.set(p_.w, p_.count_include_pad, inner.o0, inner.outputs());
+    return b.counts.divisor(1, inner.outputs(), T());
+  }
+
+  /// Windows of output rows [first, last).
+  void tile_rows(const Tile& t, std::int64_t first, std::int64_t last, ForwardBuffers<A>& b) const {
+    const std::int64_t pitch = t.last - t.first, width = p_.w.out;
+    const std::int64_t batch = way_ == Way::sliding ? 1 : std::max<std::int64_t>(2 * kTile / pitch, 1);
+    if (p_.divisor == 0) b.counts.set(p_.w, p_.count_include_pad, t.o0, t.outputs());
+    if (way_ == Way::spans || way_ == Way::long_spans) list_spans(p_.w, t, b.spans);
+    A* const columns = b.columns + kSlack;
+    // Where no row of the input is stays -0, which changes no sum.
+    if (t.first < 0 || t.last > p_.w.in) std::fill(columns, columns + std::min(batch, last - first) * pitch, A(-0.0));
+    OutputRow row(p_, first);
+    for (std::int64_t unit = first, rows; unit < last; unit += rows, row.advance(p_, rows)) {
+      const WindowBounds d = p_.d.at(row.d), h = p_.h.at(row.h);
+      rows = std::min({batch, last - unit, p_.h.alike_from(row.h)});
+      const Repeat down{rows, p_.h.window.stride * p_.w.in, pitch};
+      T* const y = y_ + unit * width + t.o0;
+      const Divisor<A> divisor = p_.divisor != 0
+                                     ? divisor_
+                                     : b.counts.divisor(static_cast<double>(d.counted(p_.count_include_pad)) *
+                                                            static_cast<double>(h.counted(p_.count_include_pad)),
+                                                        t.outputs(), T());
+      sum_columns(row, d, h, t, down, columns);
+      if (way_ != Way::sliding) {
+        average(columns, t.outputs(), {rows, pitch, width}, divisor, b.spans, y);
+      } else if (!slide(t, columns, divisor, y)) {
+        sum_columns(row, d, h, t, down, columns);
+        slide_exactly(t, columns, divisor, y);
       }
     }
-    unit += rows;
   }
-}
 
-/// Windows wider than the buffers, row by row: y_o = (row_0 + row_1 + ...) / divisor
-template <class Axis, class T>
-void forward_wide(const Pool<Axis>& p, std::int64_t unit, const T* x, T* y) {
-  const OutputRow row(p, unit);
-  const WindowBounds d = p.d.at(row.d), h = p.h.at(row.h);
-  const double rows =
-      static_cast<double>(d.counted(p.count_include_pad)) * static_cast<double>(h.counted(p.count_include_pad));
-  x += row.plane * p.d.in * p.h.in * p.w.in;
-  y += unit * p.w.out;
-  auto cursor = p.w.cursor(0);
-  for (std::int64_t o = 0; o < p.w.out; ++o, cursor.next()) {
-    const WindowBounds b = cursor.bounds();
-    double sum = 0;
-    for (std::int64_t i = d.first; i < d.last; ++i)
-      for (std::int64_t j = h.first; j < h.last; ++j)
-        sum += sum_row(x + (i * p.h.in + j) * p.w.in + b.first, b.last - b.first);
-    const double divisor = p.divisor != 0 ? p.divisor : rows * static_cast<double>(b.counted(p.count_include_pad));
-    y[o] = static_cast<T>(sum / divisor);
+  /// Sums the rows of a window of the other axes over a tile's columns.
+  void sum_columns(const OutputRow& row, const WindowBounds& d, const WindowBounds& h, const Tile& t,
+                   const Repeat& down, A* columns) const {
+    const std::int64_t width = p_.w.in, from = std::max<std::int64_t>(t.first, 0), to = std::min(t.last, width);
+    sum_rows(x_ + ((row.plane * p_.d.in + d.first) * p_.h.in + h.first) * width + from,
+             Rows{p_.h.in * width, d.last - d.first}, Rows{width, h.last - h.first}, to - from, down,
+             columns + (from - t.first), AsItIs());
+    if (way_ != Way::sliding) return;
+    // Sliding uses the columns up.
+    std::fill(columns, columns + (from - t.first), A(-0.0));
+    std::fill(columns + (to - t.first), columns + (t.last - t.first), A(-0.0));
   }
-}
 
-template <class Axis, class T>
-void forward(const Pool<Axis>& p, const T* x, T* y) {
-  const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in;
-  const Way way = way_of(p.w);
-  const bool narrow = p.w.windows_within(kTile / 2) > 0;
-  const std::int64_t span = way == Way::eight_rows ? kTile / kRows - 8 : narrow ? kTile : kSpan;
-  const std::int64_t step = std::min(p.w.windows_within(span), way == Way::eight_rows ? span : kTile);
-  // Rows of more than one tile are taken a few at a time, as they lie in memory.
-  const std::int64_t chunk = step >= p.w.out ? p.planes * rows : way == Way::together ? 1 : kRows;
-  parallel_for(p.planes * rows, size / rows + p.w.out, [&](std::int64_t first, std::int64_t last) {
-    ForwardBuffers buffers;
-    for (std::int64_t unit = first; step == 0 && unit < last; ++unit) forward_wide(p, unit, x, y);
-    for (std::int64_t unit = first; step > 0 && unit < last; unit += chunk)
-      for (std::int64_t o = 0; o < p.w.out; o += step)
-        forward_rows(p, way, o, std::min(o + step, p.w.out), unit, std::min(unit + chunk, last), x, y, buffers);
-  });
-}
+  /// y_o = sum over window o / divisor_o in each row.
+  void average(const A* x, std::int64_t n, const Repeat& rows, const Divisor<A>& divisor, const Span* spans,
+               T* y) const {
+    if (way_ == Way::spans) return average_spans(x, spans, shortest(), n, rows, divisor, y);
+    if constexpr (std::is_same_v<A, double>)
+      if (way_ == Way::long_spans) return average_long_spans(x, spans, n, rows, divisor, y);
+    const std::int64_t k = kernel();
+    if (way_ == Way::taps && (stride() == 1 || n == 1)) return average_taps<1>(x, k, n, rows, divisor, y);
+    if (way_ == Way::taps) return average_taps<2>(x, k, n, rows, divisor, y);
+    if (k == 2) return average_groups<2>(x, n, rows, divisor, y);
+    if (k == 3) return average_groups<3>(x, n, rows, divisor, y);
+    average_groups<4>(x, n, rows, divisor, y);
+  }
+
+  /// The same for long windows that overlap; `columns` is used up. Whether it could: sums from the first column on do
+  /// not serve windows behind an infinity, and are not exact enough for float64.
+  bool slide(const Tile& t, A* columns, const Divisor<A>& divisor, T* y) const {
+    if constexpr (sizeof(T) < sizeof(A)) {
+      if (!sum_up(columns, t.last - t.first)) return false;
+      // y_o = (x_0 + ... + x_{o s + k - 1} - (x_0 + ... + x_{o s - 1})) / divisor_o
+      columns[-1] = 0;
+      const double *const upper = columns + kernel() - 1, *const lower = columns - 1;
+      if (stride() == 1)
+        store_quotients(t.outputs(), divisor, y,
+                        [=](std::int64_t o) { return load<A>(upper + o) - load<A>(lower + o); });
+      else
+        for (std::int64_t o = 0; o < t.outputs(); ++o)
+          y[o] = static_cast<T>(divisor(upper[o * stride()] - lower[o * stride()], o));
+      return true;
+    }
+    return false;
+  }
+  void slide_exactly(const Tile& t, const A* columns, const Divisor<A>& divisor, T* y) const {
+    if constexpr (std::is_same_v<A, double>) {
+      double sums[kSpan];
+      sum_runs(columns, kernel(), t.last - t.first - kernel() + 1, sums);
+      for (std::int64_t o = 0; o < t.outputs(); ++o) y[o] = static_cast<T>(divisor(sums[o * stride()], o));
+    }
+  }
+
+  /// Windows wider than the buffers, row by row: y_o = (row_0 + row_1 + ...) / divisor
+  void wide_row(std::int64_t unit) const {
+    const OutputRow row(p_, unit);
+    const WindowBounds d = p_.d.at(row.d), h = p_.h.at(row.h);
+    const double rows =
+        static_cast<double>(d.counted(p_.count_include_pad)) * static_cast<double>(h.counted(p_.count_include_pad));
+    const T* const x = x_ + row.plane * p_.d.in * p_.h.in * p_.w.in;
+    T* const y = y_ + unit * p_.w.out;
+    auto cursor = p_.w.cursor(0);
+    for (std::int64_t o = 0; o < p_.w.out; ++o, cursor.next()) {
+      const WindowBounds b = cursor.bounds();
+      double sum = 0;
+      for (std::int64_t i = d.first; i < d.last; ++i)
+        for (std::int64_t j = h.first; j < h.last; ++j)
+          sum += sum_row(x + (i * p_.h.in + j) * p_.w.in + b.first, b.last - b.first);
+      const double divisor = p_.divisor != 0 ? p_.divisor : rows * static_cast<double>(b.counted(p_.count_include_pad));
+      y[o] = static_cast<T>(sum / divisor);
+    }
+  }
+
+  const Pool p_;
+  const Way way_;
+  const Divisor<A> divisor_;  ///< where all windows share one
+  const T* const x_;
+  T* const y_;
+};
 
 /// y_i = (x_{i n} + ... + x_{i n + n - 1}) / divisor
 template <class T>

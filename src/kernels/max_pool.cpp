@@ -18,10 +18,9 @@ constexpr std::int64_t kTile = 512;
 /// Positions of one unit of backward work.
 constexpr std::int64_t kBlock = 2048;
 
-template <class Axis>
 struct Pool {
   std::int64_t planes;
-  Axis d, h, w;
+  PoolAxis d, h, w;
 };
 
 /// Whether `v` takes the place of `best`, which came before it.
@@ -68,8 +67,8 @@ std::int64_t find_largest(const T* x, const Taps& taps) {
 }
 
 /// Where in the plane the largest element of the window `d` x `h` x `w` is.
-template <class Axis, class T>
-std::int64_t find_in_window(const Pool<Axis>& p, const T* x, const Taps& d, const Taps& h, const Taps& w) {
+template <class T>
+std::int64_t find_in_window(const Pool& p, const T* x, const Taps& d, const Taps& h, const Taps& w) {
   const std::int64_t width = p.w.in;
   std::int64_t at = (d.first * p.h.in + h.first) * width + w.first;
   const bool whole_rows = h.step == 1 && w.step == 1 && w.first == 0 && w.last == width;
@@ -181,8 +180,8 @@ void take_long_row(const T* x, std::int64_t taps, I at, std::int64_t n, T* best,
 
 /// Windows [o0, o1) of a row, which no border cuts off.
 template <bool kIndexed, class I, class T>
-void inner_windows(const Pool<FixedAxis>& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x,
-                   T* y, std::int64_t* index) {
+void inner_windows(const Pool& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x, T* y,
+                   std::int64_t* index) {
   const Window1d& w = p.w.window;
   const std::int64_t step = std::min(w.dilation, p.w.in);
   const bool is_long = w.stride == 1 && step == 1 && w.kernel > 6 && w.kernel <= kTile;
@@ -207,8 +206,8 @@ void inner_windows(const Pool<FixedAxis>& p, const Taps& d, const Taps& h, std::
 }
 
 template <class T>
-void inner_windows(const Pool<FixedAxis>& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x,
-                   T* y, std::int64_t* index) {
+void inner_windows(const Pool& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x, T* y,
+                   std::int64_t* index) {
   // Places as wide as the elements make the faster loop; a place and a stride together stay below 2^31.
   constexpr std::int64_t kNarrow = std::int64_t{1} << 30;
   if (!index) return inner_windows<false, std::int32_t>(p, d, h, o0, o1, x, y, index);
@@ -218,8 +217,8 @@ void inner_windows(const Pool<FixedAxis>& p, const Taps& d, const Taps& h, std::
 }
 
 /// y_o = x[index_o], the largest element of window o.
-template <class Axis, class T>
-void one_window(const Pool<Axis>& p, const Taps& d, const Taps& h, const Taps& w, std::int64_t o, const T* x, T* y,
+template <class T>
+void one_window(const Pool& p, const Taps& d, const Taps& h, const Taps& w, std::int64_t o, const T* x, T* y,
                 std::int64_t* index) {
   const std::int64_t at = find_in_window(p, x, d, h, w);
   y[o] = x[at];
@@ -227,7 +226,7 @@ void one_window(const Pool<Axis>& p, const Taps& d, const Taps& h, const Taps& w
 }
 
 template <class T>
-void forward_row(const Pool<FixedAxis>& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
+void fixed_forward_row(const Pool& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
   const Window1d& w = p.w.window;
   const std::int64_t reach = p.w.in + w.padding_left - 1 - w.dilation * (w.kernel - 1);
   std::int64_t first = w.padding_left == 0 ? 0 : (w.padding_left - 1) / w.stride + 1;
@@ -242,7 +241,7 @@ void forward_row(const Pool<FixedAxis>& p, const Taps& d, const Taps& h, const T
 }
 
 template <class T>
-void forward_row(const Pool<AdaptiveAxis>& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
+void adaptive_forward_row(const Pool& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
   auto cursor = p.w.cursor(0);
   for (std::int64_t o = 0; o < p.w.out; ++o, cursor.next()) {
     const WindowBounds b = cursor.bounds();
@@ -252,18 +251,19 @@ void forward_row(const Pool<AdaptiveAxis>& p, const Taps& d, const Taps& h, cons
 
 // --- planes ---------------------------------------------------------------------------------------------------------
 
-Taps taps_at(const FixedAxis& axis, std::int64_t o) { return window_taps(axis.window, axis.in, o); }
-Taps taps_at(const AdaptiveAxis& axis, std::int64_t o) {
+Taps taps_at(const PoolAxis& axis, std::int64_t o) {
+  if (!axis.is_adaptive) return window_taps(axis.window, axis.in, o);
   const WindowBounds b = axis.at(o);
   return {b.first, b.last, 1};
 }
 
-template <class Axis, class T>
-void forward(const Pool<Axis>& p, const T* x, T* y, std::int64_t* index) {
+template <class T>
+void forward(const Pool& p, const T* x, T* y, std::int64_t* index) {
   const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in;
   parallel_for(p.planes * rows, size / rows + p.w.out, [&](std::int64_t first, std::int64_t last) {
     std::int64_t plane = first / rows, d = first % rows / p.h.out, h = first % p.h.out;
     for (std::int64_t unit = first; unit < last; ++unit) {
+      const auto forward_row = p.w.is_adaptive ? adaptive_forward_row<T> : fixed_forward_row<T>;
       forward_row(p, taps_at(p.d, d), taps_at(p.h, h), x + plane * size, y + unit * p.w.out,
                   index ? index + unit * p.w.out : nullptr);
       if (++h < p.h.out) continue;
@@ -276,16 +276,15 @@ void forward(const Pool<Axis>& p, const T* x, T* y, std::int64_t* index) {
 }
 
 /// The outputs whose windows reach into positions [first, last).
-template <class Axis>
-IndexRange outputs_over(const Axis& axis, std::int64_t first, std::int64_t last) {
+IndexRange outputs_over(const PoolAxis& axis, std::int64_t first, std::int64_t last) {
   return {axis.over(first).first, axis.over(last - 1).last};
 }
 
 /// dx_i = sum of dy_o over the outputs o with index_o = i, for `n` positions of a plane from `origin` on; `d`, `h` and
 /// `w` are the outputs that may have chosen them.
-template <class Axis, class T>
-void backward_block(const Pool<Axis>& p, const IndexRange& d, const IndexRange& h, const IndexRange& w,
-                    std::int64_t origin, std::int64_t n, const T* dy, const std::int64_t* index, T* dx, bool add) {
+template <class T>
+void backward_block(const Pool& p, const IndexRange& d, const IndexRange& h, const IndexRange& w, std::int64_t origin,
+                    std::int64_t n, const T* dy, const std::int64_t* index, T* dx, bool add) {
   double sum[kBlock + 1];  // behind the last position: what went elsewhere
   std::fill(sum, sum + n, 0.0);
   const auto count = static_cast<std::uint64_t>(n);
@@ -304,8 +303,8 @@ void backward_block(const Pool<Axis>& p, const IndexRange& d, const IndexRange& 
     for (std::int64_t i = 0; i < n; ++i) dx[i] = static_cast<T>(sum[i]);
 }
 
-template <class Axis, class T>
-void backward(const Pool<Axis>& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
+template <class T>
+void backward(const Pool& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
   const std::int64_t depth = p.d.in, height = p.h.in, width = p.w.in;
   // A block is one run of memory: a part of a row, rows of a slice, or slices.
   const std::int64_t bw = std::min(width, kBlock);
@@ -328,32 +327,26 @@ void backward(const Pool<Axis>& p, const T* dy, const std::int64_t* index, T* dx
 
 // --- parameters -----------------------------------------------------------------------------------------------------
 
-Pool<FixedAxis> make_pool(const MaxPoolParams& q) {
+Pool make_pool(const MaxPoolParams& q) {
   const auto axis = [&](int i) {
-    return FixedAxis{q.in[i],
-                     q.out[i],
-                     {.kernel = q.kernel[i],
-                      .stride = q.stride[i],
-                      .padding_left = q.padding_left[i],
-                      .padding_right = q.padding_right[i],
-                      .dilation = q.dilation[i]}};
+    return PoolAxis{q.in[i],
+                    q.out[i],
+                    {.kernel = q.kernel[i],
+                     .stride = q.stride[i],
+                     .padding_left = q.padding_left[i],
+                     .padding_right = q.padding_right[i],
+                     .dilation = q.dilation[i]}};
   };
   return {q.planes, axis(0), axis(1), axis(2)};
 }
 
-/// Calls `run` with the axes of an adaptive pool; windows that divide its input evenly are a fixed pool's.
-template <class Run>
-void with_axes(const AdaptiveMaxPoolParams& q, const Run& run) {
-  const auto even = [&](int i) { return q.in[i] % q.out[i] == 0; };
-  const auto fixed = [&](int i) {
+/// Windows of an adaptive pool that divide an axis evenly are a fixed pool's.
+Pool make_pool(const AdaptiveMaxPoolParams& q) {
+  const auto axis = [&](int i) {
     const std::int64_t size = q.in[i] / q.out[i];
-    return FixedAxis{q.in[i], q.out[i], {size, size, 0, 0, 1, false}};
+    return q.in[i] % q.out[i] == 0 ? PoolAxis{q.in[i], q.out[i], {size, size}} : PoolAxis{q.in[i], q.out[i], {}, true};
   };
-  const auto adaptive = [&](int i) { return AdaptiveAxis{q.in[i], q.out[i]}; };
-  if (even(0) && even(1) && even(2))
-    run(Pool<FixedAxis>{q.planes, fixed(0), fixed(1), fixed(2)});
-  else
-    run(Pool<AdaptiveAxis>{q.planes, adaptive(0), adaptive(1), adaptive(2)});
+  return {q.planes, axis(0), axis(1), axis(2)};
 }
 
 bool is_empty(const AdaptiveMaxPoolParams& q) { return q.out[0] == 0 || q.out[1] == 0 || q.out[2] == 0; }
@@ -372,13 +365,13 @@ void max_pool_backward(const MaxPoolParams& p, const T* dy, const std::int64_t* 
 
 template <class T>
 void adaptive_max_pool(const AdaptiveMaxPoolParams& p, const T* x, T* y, std::int64_t* index) {
-  if (!is_empty(p)) with_axes(p, [=](const auto& pool) { forward(pool, x, y, index); });
+  if (!is_empty(p)) forward(make_pool(p), x, y, index);
 }
 
 template <class T>
 void adaptive_max_pool_backward(const AdaptiveMaxPoolParams& p, const T* dy, const std::int64_t* index, T* dx,
                                 bool add) {
-  if (!is_empty(p)) return with_axes(p, [=](const auto& pool) { backward(pool, dy, index, dx, add); });
+  if (!is_empty(p)) return backward(make_pool(p), dy, index, dx, add);
   if (!add) std::fill(dx, dx + p.planes * p.in[0] * p.in[1] * p.in[2], T(0));
 }
 
