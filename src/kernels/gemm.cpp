@@ -53,10 +53,17 @@ Right<T> right_operand(const GemmParams& p, const T* b, std::int64_t j, std::int
   return {packed, row};
 }
 
+/// c = bias, or 0 if that is null.
 template <class T>
-void clear(const GemmParams& p, T* c) {
+void begin(const GemmParams& p, const T* bias, T* c) {
   for (std::int64_t i = 0; i < p.batch; ++i)
-    for (std::int64_t row = 0; row < p.m; ++row) zero_run(p.n, c + i * p.stride_c + row * p.ldc);
+    for (std::int64_t row = 0; row < p.m; ++row) {
+      T* y = c + i * p.stride_c + row * p.ldc;
+      if (bias != nullptr)
+        copy_run(bias, p.n, y);
+      else
+        zero_run(p.n, y);
+    }
 }
 
 /// Rows of the smaller operand up to which packing the other one costs more than it saves.
@@ -88,10 +95,11 @@ void multiply_few(const GemmParams& p, const T* a, const T* b, T* c) {
 }  // namespace
 
 template <class T>
-void gemm(const GemmParams& p, const T* a, const T* b, T* c) {
+void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
   if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
+  if (p.add) bias = nullptr;
   if (p.k <= 0) {
-    if (!p.add) clear(p, c);
+    if (!p.add) begin(p, bias, c);
     return;
   }
   if (p.n == 1 && !p.transpose_b && p.ldb == 1) {
@@ -99,9 +107,16 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c) {
     GemmParams q = p;
     q.transpose_b = true;
     q.ldb = p.k;
-    return gemm(q, a, b, c);
+    return gemm(q, a, b, c, bias);
   }
-  if (!p.transpose_a && p.transpose_b && std::min(p.m, p.n) <= kFewRows) return multiply_few(p, a, b, c);
+  const bool few = !p.transpose_a && p.transpose_b && std::min(p.m, p.n) <= kFewRows;
+  if (bias != nullptr && (few || p.k > kLongSum)) {
+    begin(p, bias, c);
+    GemmParams q = p;
+    q.add = true;
+    return gemm<T>(q, a, b, c, nullptr);
+  }
+  if (few) return multiply_few(p, a, b, c);
   const Grid grid = cut(p.m, p.n, p.k, p.batch);
   parallel_for(p.batch * grid.units(), grid.work, [&](std::int64_t first, std::int64_t last) {
     // Blocks below each other share the packed columns of B; long sums have room for one block.
@@ -114,11 +129,15 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c) {
       const std::int64_t rows = std::min(units * grid.row_step, p.m - i), columns = std::min(grid.column_step, p.n - j);
       const T* left = a + matrix * p.stride_a;
       const T* right = b + matrix * p.stride_b;
+      T start[kBlockColumns] = {};
+      if (bias != nullptr) copy_run(bias + j, columns, start);
       const auto multiply = [&](std::int64_t k, std::int64_t depth, T* y, std::int64_t ldy, bool more) {
         const Right<T> shared = right_operand(p, right, j, columns, p.m, k, depth);
         for (std::int64_t r = 0; r < rows; r += grid.row_step) {
           const std::int64_t n = std::min(grid.row_step, rows - r);
-          multiply_block<T>(n, columns, depth, Operands<T>{left_operand(p, left, i + r, n, k, depth), shared},
+          multiply_block<T>(n, columns, depth,
+                            Operands<T>{left_operand(p, left, i + r, n, k, depth), shared,
+                                        bias != nullptr && !more ? start : nullptr},
                             y + r * ldy, ldy, more);
         }
       };
@@ -128,7 +147,7 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c) {
   });
 }
 
-template void gemm(const GemmParams&, const float*, const float*, float*);
-template void gemm(const GemmParams&, const double*, const double*, double*);
+template void gemm(const GemmParams&, const float*, const float*, float*, const float*);
+template void gemm(const GemmParams&, const double*, const double*, double*, const double*);
 
 }  // namespace taper::kernels

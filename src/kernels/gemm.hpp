@@ -20,7 +20,8 @@ struct GemmParams {
 };
 
 /// Computes the products. c overlaps neither a nor b. Any size may be 0; k = 0 gives zeros, or leaves c when adding.
+/// Results that are not added to c begin with `bias`, [n], one for each column, unless that is null.
 template <class T>
-void gemm(const GemmParams& p, const T* a, const T* b, T* c);
+void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias = nullptr);
 
 }  // namespace taper::kernels

@@ -9,21 +9,14 @@ namespace taper::kernels {
 
 template <class T>
 void linear_forward(const LinearParams& p, const T* x, const T* w, const T* b, T* y) {
-  if (b != nullptr)
-    parallel_for(p.rows, p.out_features / 8, [&](std::int64_t first, std::int64_t last) {
-      // y[n, f] = b[f]
-      for (std::int64_t n = first; n < last; ++n)
-        for (std::int64_t f = 0; f < p.out_features; ++f) y[n * p.out_features + f] = b[f];
-    });
   gemm<T>({.m = p.rows,
            .n = p.out_features,
            .k = p.in_features,
            .lda = p.in_features,
            .ldb = p.in_features,
            .ldc = p.out_features,
-           .transpose_b = true,
-           .add = b != nullptr},
-          x, w, y);
+           .transpose_b = true},
+          x, w, y, b);
 }
 
 template <class T>

@@ -256,6 +256,8 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   if (x.bias != nullptr) {
     for (std::int64_t r = 0; r < rows; ++r) store(x.bias[r] - Vector<T>{}, bias + r * kLanes<T>);
     from = {bias, kLanes<T>, kSame};
+  } else if (x.column_bias != nullptr) {
+    from = {x.column_bias, 0, kSide<T>};
   }
   // Tiles as tall as each other. The rows run inside the columns, so that the tile's columns of b stay in the
   // first-level cache.
@@ -272,7 +274,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     for (std::int64_t n = 0; n < tiles; ++n) {
       const std::int64_t height = least + (n < taller);
       tile.a = x.a + i * x.a_row;
-      tile.from = {from.data + i * from.row, from.row, from.vector};
+      tile.from = {from.data + i * from.row + (x.column_bias != nullptr ? v * kLanes<T> : 0), from.row, from.vector};
       sum_tile<T>(all[height - 1][width], depth, tile, {c + i * ldc, ldc, x.c_vector + v}, height, width, x.c_count + v,
                   whole, add);
       i += height;
@@ -294,8 +296,8 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     vector[v] = v * kLanes<T>;
     count[v] = static_cast<int>(std::min<std::int64_t>(columns - vector[v], kLanes<T>));
   }
-  multiply_block<T>(rows, columns, depth, {x.a.data, x.a.row, a_term, x.b.data, b_term, vector, vector, count}, c, ldc,
-                    add);
+  multiply_block<T>(rows, columns, depth,
+                    {x.a.data, x.a.row, a_term, x.b.data, b_term, vector, vector, count, nullptr, x.bias}, c, ldc, add);
 }
 
 template <class T>

@@ -48,17 +48,19 @@ struct Right {
   std::int64_t row;
 };
 
-/// One pair of operands: a block of depth `depth` of the product.
+/// One pair of operands: a block of depth `depth` of the product. Results that are not added to others begin with
+/// `bias`, one for each column up to a whole number of vectors, unless that is null.
 template <class T>
 struct Operands {
   Left<T> a;
   Right<T> b;
+  const T* bias = nullptr;
 };
 
 /// One pair of operands whose terms lie anywhere: a's element (i, k) is at `a[i * a_row + a_term[k]]`, and b's vector v
 /// of row k, which holds the columns from `v * kLanes` on, at `b[b_term[k] + b_vector[v]]`. All vectors are readable.
 /// The first `c_count[v]` elements of the result's vector v go to `c_vector[v]` of its row. Results that are not added
-/// to others begin with `bias`, one for each row, unless that is null.
+/// to others begin with `bias`, one for each row, or with `column_bias`, one for each column, unless both are null.
 template <class T>
 struct ListedOperands {
   const T* a;
@@ -68,6 +70,7 @@ struct ListedOperands {
   const std::int64_t *b_term, *b_vector, *c_vector;
   const int* c_count;
   const T* bias = nullptr;
+  const T* column_bias = nullptr;
 };
 
 /// c[i, j] = sum over k of a[i, k] b[k, j], or += with `add`; c has rows of `ldc` elements.

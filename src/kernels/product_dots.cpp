@@ -98,24 +98,19 @@ void multiply_line_tile(const LineOperands<T>& x, T* sums, std::int64_t row, boo
     }
 }
 
-/// A tile of R rows of a and `n` of b, n <= J.
+/// R rows of a with the rows of b from `j` on: J at a time, then fewer.
 template <class T, int R, int J>
-void multiply_line_columns(std::int64_t n, const LineOperands<T>& x, T* sums, std::int64_t row, bool more) {
-  if (n == J) return multiply_line_tile<T, R, J>(x, sums, row, more);
-  if constexpr (J > 1) multiply_line_columns<T, R, J - 1>(n, x, sums, row, more);
+void multiply_line_columns(std::int64_t columns, std::int64_t j, LineOperands<T> x, T* sums, bool more) {
+  for (; columns - j >= J; j += J, x.b_row += J) multiply_line_tile<T, R, J>(x, sums + j * kLanes<T>, columns, more);
+  if constexpr (J > 1)
+    if (j < columns) multiply_line_columns<T, R, J / 2>(columns, j, x, sums, more);
 }
 
 /// The rows of a, R at a time, then fewer.
 template <class T, int R>
 void multiply_line_rows(std::int64_t rows, std::int64_t columns, LineOperands<T> x, T* sums, bool more) {
-  const std::int64_t parts = (columns + kLineColumns<R> - 1) / kLineColumns<R>, each = (columns + parts - 1) / parts;
   for (; rows >= R; rows -= R, x.a += R * x.a_row, sums += R * columns * kLanes<T>)
-    for (std::int64_t j = 0; j < columns; j += each) {
-      LineOperands<T> part = x;
-      part.b_row += j;
-      multiply_line_columns<T, R, kLineColumns<R>>(std::min(each, columns - j), part, sums + j * kLanes<T>, columns,
-                                                   more);
-    }
+    multiply_line_columns<T, R, kLineColumns<R>>(columns, 0, x, sums, more);
   if constexpr (R > 1)
     if (rows > 0) multiply_line_rows<T, (R > 3 ? 3 : R - 1)>(rows, columns, x, sums, more);
 }

@@ -90,6 +90,31 @@ TEST_CASE("a product adds to the result when asked and overwrites it otherwise")
       }
 }
 
+TEST_CASE("a product begins with a bias for each column, but not where it is added to the result") {
+  const std::int64_t n = 37;
+  const auto bias = numbers<float>(size(n), 11);
+  for (const std::int64_t m : {3, 47, 101})
+    for (const std::int64_t k : {0, 5, 271, 4099})
+      for (const bool transpose_b : {false, true}) {
+        CAPTURE(m, k, transpose_b);
+        GemmParams p = params(m, n, k, false, transpose_b);
+        const auto a = numbers<float>(size(m * k), 3), b = numbers<float>(size(k * n), 4);
+        const auto before = numbers<float>(size(m * n), 5);
+        auto with_bias = oracle::gemm(size(m), size(n), size(k), false, transpose_b, a, b), added = with_bias;
+        for (std::size_t i = 0; i < with_bias.size(); ++i) {
+          with_bias[i] += static_cast<double>(bias[i % size(n)]);
+          added[i] += static_cast<double>(before[i]);
+        }
+        std::vector<float> c(size(m * n), NAN);
+        gemm(p, a.data(), b.data(), c.data(), bias.data());
+        CHECK(relative_error(c, with_bias) < 1e-6);
+        c = before;
+        p.add = true;
+        gemm(p, a.data(), b.data(), c.data(), bias.data());
+        CHECK(relative_error(c, added) < 1e-6);
+      }
+}
+
 TEST_CASE("a product over no terms is zero, and leaves the result alone when adding") {
   std::vector<double> c{1, 2, 3, 4, 5, 6};
   GemmParams p = params(2, 3, 0, false, false);
