@@ -241,8 +241,9 @@ def recurrent():
 
 
 def norms():
+    loops = "src/kernels/norm_loops.hpp"
     moments, rows, batch = "src/kernels/moments.hpp", "src/kernels/row_norm.cpp", "src/kernels/batch_norm.cpp"
-    yield Mutant("the rest of the mean dropped", moments, "shift(T(b - (m.mean - static_cast<double>(center) + m.rest) * (m.rstd * w)))",
+    yield Mutant("the rest of the mean dropped", loops, "shift(T(b - (m.mean - static_cast<double>(center) + m.rest) * (m.rstd * w)))",
                  "shift(T(b))", "*norm*")
     yield Mutant("unbiased variance to normalise by", moments, "(squares - deviations * rest) / static_cast<double>(n);",
                  "(squares - deviations * rest) / static_cast<double>(n - 1);", "*norm*")
@@ -264,7 +265,7 @@ def norms():
                  "running statistics*")
     yield Mutant("evaluation's gradient through the batch's moments", batch, "if (p.fixed)\n        scale_run(",
                  "if (false)\n        scale_run(", "*norm*")
-    yield Mutant("the rest of the mean dropped in the gradient", moments, "shift = T(-m.rstd * means.first - rest * steep);",
+    yield Mutant("the rest of the mean dropped in the gradient", loops, "shift = T(-m.rstd * means.first - rest * steep);",
                  "shift = T(-m.rstd * means.first);", "*norm*")
     yield Mutant("evaluation by the batch's statistics", "modules/batch_norm.cpp",
                  ".training = this->is_training() || !this->running_mean.defined()", ".training = true", "*running statistics*")

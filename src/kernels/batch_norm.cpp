@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "kernels/loop_hints.hpp"
+#include "kernels/norm_loops.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/store_run.hpp"
 
 namespace taper::kernels {
 

@@ -1,13 +1,71 @@
 #include "kernels/losses.hpp"
 
 #include <algorithm>
+#include <cmath>
 
+#include "kernels/packs.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/sum_blocks.hpp"
+#include "kernels/sum_run.hpp"
+#include "kernels/vector_math.hpp"
 
 namespace taper::kernels {
 
 namespace {
+
+// The losses of pairs and their slopes at d = x - t, for numbers or for vectors of them.
+
+template <class V>
+V absolute(V d) {
+  return d <= 0 ? 0 - d : d;
+}
+template <class V>
+V sign(V d) {
+  const V zero{}, one = zero + 1;
+  return (d > 0 ? one : zero) - (d < 0 ? one : zero);
+}
+
+template <class V>
+V value_of(const Mse&, V d) {
+  return d * d;
+}
+template <class V>
+V slope_of(const Mse&, V d) {
+  return 2 * d;
+}
+
+template <class V>
+V value_of(const L1&, V d) {
+  return absolute(d);
+}
+template <class V>
+V slope_of(const L1&, V d) {
+  return sign(d);
+}
+
+template <class V>
+V value_of(const SmoothL1& l, V d) {
+  const auto beta = static_cast<Element<V>>(l.beta), half = static_cast<Element<V>>(0.5 * l.beta);
+  const V z = absolute(d);
+  return z < beta ? z * z / (2 * beta) : z - half;
+}
+template <class V>
+V slope_of(const SmoothL1& l, V d) {
+  const auto beta = static_cast<Element<V>>(l.beta);
+  return absolute(d) < beta ? d / beta : sign(d);
+}
+
+template <class V>
+V value_of(const Huber& l, V d) {
+  const auto delta = static_cast<Element<V>>(l.delta), half = static_cast<Element<V>>(0.5 * l.delta);
+  const V z = absolute(d);
+  return z <= delta ? z * z / 2 : delta * (z - half);
+}
+template <class V>
+V slope_of(const Huber& l, V d) {
+  const auto delta = static_cast<Element<V>>(l.delta);
+  return absolute(d) <= delta ? d : delta * sign(d);
+}
 
 /// v[i] = slope(i) dy_i for every i, or added.
 template <class T, class Slope>
@@ -46,24 +104,41 @@ template <class L, class T>
 void pair_loss(const L& l, const T* x, const T* t, T* loss, std::int64_t n) {
   // loss_i = f(x_i - t_i)
   parallel_for(n, 1, [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) loss[i] = l.f(x[i] - t[i]);
+    for_each_pack<T>(
+        last - first, [ =, a = x + first, b = t + first, to = loss + first ](auto at)
+                          __attribute__((always_inline)) { at.store(to, value_of(l, at(a) - at(b))); });
   });
 }
 
 template <class L, class T>
 double pair_loss_sum(const L& l, const T* x, const T* t, std::int64_t n) {
-  return sum_blocks(n, 2, [=](std::int64_t i) { return l.f(x[i] - t[i]); });
+  return sum_of_blocks(n, 2, [=](std::int64_t first, std::int64_t size) {
+    double sums[1];
+    sum_packs<T, 1, 1>(
+        size, sums, [ =, a = x + first, b = t + first ](auto at, auto& sum) __attribute__((always_inline)) {
+          sum[0] += value_of(l, at(a) - at(b));
+        });
+    return sums[0];
+  });
 }
 
 template <class T>
 double sum_losses(const T* loss, std::int64_t n) {
-  return sum_blocks(n, 1, [loss](std::int64_t i) { return loss[i]; });
+  return sum_run(loss, n);
 }
 
 template <class L, class T>
 void pair_loss_grad(const L& l, const LossGrad<T>& dy, const T* x, const T* t, T* dx, std::int64_t n, bool add) {
   // dx_i = f'(x_i - t_i) dy_i
-  write(dy, n, 2, dx, add, [=](std::int64_t i) { return l.df(x[i] - t[i]); });
+  parallel_for(n, 2, [=](std::int64_t first, std::int64_t last) {
+    const Pack<T> one = pack_of(dy.reduced ? T(dy.at(0)) : T(dy.scale));
+    store_packs(
+        dx + first, last - first, add,
+        [ =, a = x + first, b = t + first, each = dy.dy + first ](auto at) __attribute__((always_inline)) {
+          const Pack<T> d = slope_of(l, at(a) - at(b)) * one;
+          return dy.reduced ? d : d * at(each);
+        });
+  });
 }
 
 template <class T>

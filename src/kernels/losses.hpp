@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "kernels/cross_entropy.hpp"
@@ -9,10 +8,10 @@ namespace taper::kernels {
 
 // Losses of one prediction x and one target t each, for float and double.
 
-/// loss[i] = l.f(x[i] - t[i]) for i < n.
+/// loss[i] = f(x[i] - t[i]) for i < n, f being that of one of the losses below.
 template <class L, class T>
 void pair_loss(const L& l, const T* x, const T* t, T* loss, std::int64_t n);
-/// dx[i] = l.df(x[i] - t[i]) * dy_i; the gradient of the targets is the negative of it (pass -scale).
+/// dx[i] = f'(x[i] - t[i]) * dy_i; the gradient of the targets is the negative of it (pass -scale).
 template <class L, class T>
 void pair_loss_grad(const L& l, const LossGrad<T>& dy, const T* x, const T* t, T* dx, std::int64_t n, bool add);
 
@@ -24,55 +23,19 @@ template <class T>
 double sum_losses(const T* loss, std::int64_t n);
 
 /// (x - t)^2
-struct Mse {
-  template <class T>
-  T f(T d) const {
-    return d * d;
-  }
-  template <class T>
-  T df(T d) const {
-    return 2 * d;
-  }
-};
+struct Mse {};
 
 /// |x - t|; the gradient at 0 is 0.
-struct L1 {
-  template <class T>
-  T f(T d) const {
-    return std::abs(d);
-  }
-  template <class T>
-  T df(T d) const {
-    return T((d > 0) - (d < 0));
-  }
-};
+struct L1 {};
 
 /// d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, with d = x - t; beta 0 is L1.
 struct SmoothL1 {
   double beta = 1;
-  template <class T>
-  T f(T d) const {
-    const T z = std::abs(d);
-    return z < T(beta) ? T(0.5) * z * z / T(beta) : z - T(0.5 * beta);
-  }
-  template <class T>
-  T df(T d) const {
-    return std::abs(d) < T(beta) ? d / T(beta) : T((d > 0) - (d < 0));
-  }
 };
 
 /// d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), with d = x - t.
 struct Huber {
   double delta = 1;
-  template <class T>
-  T f(T d) const {
-    const T z = std::abs(d);
-    return z <= T(delta) ? T(0.5) * z * z : T(delta) * (z - T(0.5 * delta));
-  }
-  template <class T>
-  T df(T d) const {
-    return std::abs(d) <= T(delta) ? d : T(delta) * T((d > 0) - (d < 0));
-  }
 };
 
 /// Binary cross entropy of logits. `weight` and `pos_weight` may be null (all ones) and repeat after their length, so

@@ -3,10 +3,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/packs.hpp"
-#include "kernels/store_run.hpp"
-#include "kernels/vector_math.hpp"
-
 namespace taper::kernels {
 
 /// What a group of elements is normalised by. The mean is kept as a number and the little that it is off by, so that
@@ -17,9 +13,6 @@ struct Moments {
   double rstd;        ///< 1 / sqrt(variance + eps)
 };
 
-/// Gradients over fewer elements than these are computed in double: they may be differences of nearly equal numbers.
-inline constexpr std::int64_t kShortRun = 64;
-
 /// Elementary operations for one element in one pass of a norm.
 inline constexpr std::int64_t kNormCost = 4;
 
@@ -29,104 +22,6 @@ inline Moments moments_from(double mean, double deviations, double squares, std:
   const double variance = (squares - deviations * rest) / static_cast<double>(n);
   const double kept = variance < 0 ? 0 : variance;  // NaN stays
   return {mean, rest, kept, 1 / std::sqrt(kept + eps)};
-}
-
-// Out of line, so that the kernels of rows and of batches share them.
-
-/// The sums of x - center and of its square over `n` elements, in packs.
-template <class T>
-[[gnu::noinline]] SumPair deviations_of(const T* x, std::int64_t n, T center) {
-  double sums[2];
-  sum_packs<T, 2, 4>(
-      n, sums, [=](auto at, auto& sum) __attribute__((always_inline)) {
-        const Pack<T> d = at(x, center) - center;
-        sum[0] += d;
-        sum[1] = fused(d, d, sum[1]);
-      });
-  return {sums[0], sums[1]};
-}
-
-/// The sum of `n` elements.
-template <class T>
-[[gnu::noinline]] double sum_of_run(const T* x, std::int64_t n) {
-  double sums[1];
-  sum_packs<T, 1, 4>(
-      n, sums, [=](auto at, auto& sum) __attribute__((always_inline)) { sum[0] += at(x); });
-  return sums[0];
-}
-
-/// y = (x - center) * scale + shift: the normalised element under an affine map. x - center is exact near the mean.
-template <class T>
-struct Affine {
-  T center, scale, shift;
-
-  Affine(const Moments& m, double w, double b)
-      : center(T(m.mean)),
-        scale(T(m.rstd * w)),
-        shift(T(b - (m.mean - static_cast<double>(center) + m.rest) * (m.rstd * w))) {}
-  template <class V>
-  [[gnu::always_inline]] V operator()(V x) const {
-    return fused(x - center, scale, shift);
-  }
-};
-
-/// y = map(x) for `n` elements.
-template <class T>
-[[gnu::noinline]] void map_run(const Affine<T> map, const T* x, std::int64_t n, T* y) {
-  for_each_pack<T>(
-      n, [=](auto at) __attribute__((always_inline)) { at.store(y, map(at(x))); });
-}
-
-/// The sums of dy and of dy h over `n` elements, h being the normalised x.
-template <class T>
-[[gnu::noinline]] SumPair gradient_sums(const Moments& m, std::int64_t n, const T* dy, const T* x) {
-  if (n < kShortRun)
-    return sum_pairs(
-        n, [ =, normal = Affine<double>(m, 1, 0) ](auto at) __attribute__((always_inline)) {
-          const auto g = at(dy);
-          return TermPair{g, g * normal(at(x))};
-        });
-  const Affine<T> normal(m, 1, 0);
-  double sums[2];
-  sum_packs<T, 2, 4>(
-      n, sums, [=](auto at, auto& sum) __attribute__((always_inline)) {
-        const Pack<T> g = at(dy);
-        sum[0] += g;
-        sum[1] = fused(g, normal(at(x, normal.center)), sum[1]);
-      });
-  return {sums[0], sums[1]};
-}
-
-/// How dx follows from dy and x where one weight holds: dx = dy own + (x - center) slope + shift.
-template <class T>
-struct InputSlope {
-  T own, center, slope, shift;
-
-  /// dx = rstd (dy w - mean(g) - h mean(g h)), h = (x - mean) rstd, the means being `means`.
-  InputSlope(const Moments& m, double w, SumPair means) : own(T(w * m.rstd)), center(T(m.mean)) {
-    const double steep = -m.rstd * m.rstd * means.second, rest = m.mean - static_cast<double>(center) + m.rest;
-    slope = T(steep);
-    shift = T(-m.rstd * means.first - rest * steep);
-  }
-  template <class V>
-  [[gnu::always_inline]] V operator()(V dy, V x) const {
-    return fused(dy, own, fused(x - center, slope, shift));
-  }
-};
-
-/// dx from dy and x for `n` elements of the weight w.
-template <class T>
-[[gnu::noinline]] void slope_run(const Moments& m, double w, SumPair means, const T* dy, const T* x, std::int64_t n,
-                                 T* dx, bool add) {
-  if (n < kShortRun)
-    store_run(dx, n, add, [=, slope = InputSlope<double>(m, w, means)](std::int64_t i) {
-      return slope(static_cast<double>(dy[i]), static_cast<double>(x[i]));
-    });
-  else
-    store_packs(
-        dx, n, add, [ =, slope = InputSlope<T>(m, w, means) ](auto at) __attribute__((always_inline)) {
-          return slope(at(dy), at(x));
-        });
 }
 
 /// Element `i` of a weight or bias; `absent` where there is none.

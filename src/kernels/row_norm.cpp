@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/norm_loops.hpp"
 #include "kernels/parallel.hpp"
 
 namespace taper::kernels {

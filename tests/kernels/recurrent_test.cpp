@@ -1,5 +1,7 @@
 #include "kernels/recurrent.hpp"
 
+#include <tuple>
+
 #include "support/accuracy.hpp"
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
@@ -215,17 +217,18 @@ TEST_CASE("recurrent layers give the same bits on any number of threads") {
 }
 
 TEST_CASE("recurrent layers of a useful size keep float32's accuracy") {
-  for (const auto& [cell, proj_size] : kCellsAndProjections) {
-    const NaiveRecurrent s = problem({cell, true, false, 29, 7, 31, 67, 3 * proj_size});
-    const auto narrow = run<float>(s);
-    const auto wide = run<double>(s);
-    INFO(int(cell));
-    const test::NaiveStates expected = test::naive_recurrent(s);
-    CHECK(test::relative_error(wide.y, expected.y) < 1e-13);
-    CHECK(test::relative_error(narrow.y, expected.y) < 1e-6);
-    CHECK(test::relative_error(narrow.dx, wide.dx) < 2e-6);
-    CHECK(test::relative_error(narrow.dw_hh, wide.dw_hh) < 2e-6);
-  }
+  for (const auto& [cell, proj_size] : kCellsAndProjections)
+    for (const auto& [batch, hidden, projection] : {std::tuple{7, 67, 3 * proj_size}, {19, 320, proj_size ? 64 : 0}}) {
+      const NaiveRecurrent s = problem({cell, true, false, 11, batch, 31, hidden, projection});
+      const auto narrow = run<float>(s);
+      const auto wide = run<double>(s);
+      INFO(int(cell) << " " << hidden);
+      const test::NaiveStates expected = test::naive_recurrent(s);
+      CHECK(test::relative_error(wide.y, expected.y) < 1e-13);
+      CHECK(test::relative_error(narrow.y, expected.y) < 1e-6);
+      CHECK(test::relative_error(narrow.dx, wide.dx) < 2e-6);
+      CHECK(test::relative_error(narrow.dw_hh, wide.dw_hh) < 2e-6);
+    }
 }
 
 TEST_CASE("a recurrent layer of no samples has zero gradients") {
