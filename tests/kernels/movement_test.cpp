@@ -118,3 +118,27 @@ TEST_CASE("moves give the same bits on any number of threads") {
     return dx;
   }));
 }
+
+TEMPLATE_TEST_CASE("large matrices of any size are transposed, and others moved with them", "", float, double,
+                   std::int64_t) {
+  const std::vector<std::vector<std::int64_t>> shapes = {
+      {1, 16, 16}, {3, 37, 53}, {2, 48, 64}, {1, 129, 71}, {5, 8, 130}};
+  const std::vector<std::vector<int>> orders = {{0, 2, 1}, {2, 1, 0}, {1, 2, 0}, {2, 0, 1}, {1, 0, 2}};
+  for (const auto& shape : shapes)
+    for (const auto& order : orders) {
+      std::vector<TestType> x(std::size_t(shape[0] * shape[1] * shape[2])), y(x.size(), 77), expected;
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = TestType(i + 1);
+      const std::int64_t stride[] = {shape[1] * shape[2], shape[2], 1};
+      const auto extent = [&](int k) { return shape[std::size_t(order[std::size_t(k)])]; };
+      const auto step = [&](int k) { return stride[order[std::size_t(k)]]; };
+      for (std::int64_t i = 0; i < extent(0); ++i)
+        for (std::int64_t j = 0; j < extent(1); ++j)
+          for (std::int64_t k = 0; k < extent(2); ++k)
+            expected.push_back(x[std::size_t(i * step(0) + j * step(1) + k * step(2))]);
+      permute<TestType>(shape, order, x.data(), y.data());
+      CHECK(y == expected);
+      permute<TestType>(shape, order, x.data(), y.data(), true);
+      for (TestType& v : expected) v += v;
+      CHECK(y == expected);
+    }
+}
