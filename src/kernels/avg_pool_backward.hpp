@@ -76,16 +76,15 @@ void list_adaptive(const PoolAxis& axis, std::int64_t i0, std::int64_t i1, Sprea
   }
 }
 
-/// Sums of windows: of `terms` of them up to each by `upper` - `lower` if there are such sums, else term by term.
+/// Sums of gradients of windows, of `terms` of them up to each: those in `sums` if there are such, else term by term.
 template <class A>
 struct Windows {
   const A* g;
   std::int64_t terms;
-  const A *upper, *lower;
+  const A* sums;
 
   [[gnu::always_inline]] Vec<A> sum(std::int64_t at) const {
-    if (lower) return load<A>(upper + at) - load<A>(lower + at);
-    if (upper) return load<A>(upper + at);
+    if (sums) return load<A>(sums + at);
     Vec<A> s = load<A>(g + at);
     for (std::int64_t t = 1; t < terms; ++t) s += load<A>(g + at - t);
     return s;
@@ -203,7 +202,7 @@ class Backward {
     const std::int64_t work = std::min(p_.h.in, kRowBlock) * p_.w.in + p_.d.out * p_.h.out * p_.w.out / units;
     parallel_for(p_.planes * units, work, [self = *this](std::int64_t first, std::int64_t last) {
       BackwardBuffers<A> buffers;
-      if (self.most_ > kTile / 2)
+      if (self.most_ > kSpan / 8 * 3)
         self.wide_rows(first, last, buffers);
       else
         self.rows(first, last, buffers);
@@ -222,7 +221,7 @@ class Backward {
   std::int64_t positions_of_tile() const {
     if (!p_.w.is_adaptive && is_side_by_side(p_.w)) {
       // The windows over a tile, with the zeros beside them, fill the buffer.
-      const std::int64_t windows = p_.divisor != 0 ? kSpan - 2 * most_ : kTile - most_;
+      const std::int64_t windows = kSpan - 2 * most_;
       return std::max<std::int64_t>(1, std::min(p_.w.in, p_.w.window.stride * windows));
     } else if (is_side_by_side(p_.w)) {
       return Spread<A>::kVectors * kLanes<A>;
@@ -319,7 +318,7 @@ class Backward {
     if (!is_side_by_side(p_.w)) return gather_rows(g + t.margin, t, repeat, rows, dx);
     if (!p_.w.is_adaptive && p_.w.window.stride == 1 && most_ <= kShort)
       return average_rows(g + t.at - (most_ - 1), t, repeat, rows, dx);
-    Windows<A> windows{g, most_ - 1, nullptr, nullptr};
+    Windows<A> windows{g, most_ - 1, nullptr};
     if constexpr (std::is_same_v<A, double>)
       if (most_ > kShort + 1) return slide_rows(windows, t, b.spread, repeat, rows, dx);
     spread_rows(windows, b.spread, t.vector, t.at, t.positions(), repeat, rows, p_.w.in, add_, dx);
@@ -341,14 +340,12 @@ class Backward {
   void slide_rows(Windows<A> windows, const BackwardTile& t, const Spread<A>& spread, const Repeat& repeat,
                   std::int64_t rows, T* dx) const {
     alignas(64) double sums[kSlack + kSpan + kSlack] = {};
-    const std::int64_t n = repeat.count * t.pitch;
-    std::copy(windows.g, windows.g + n, sums);
-    windows.upper = sums;
-    windows.lower = sums - windows.terms;
-    if (sizeof(T) == sizeof(double) || !sum_up(sums, n)) {
-      sum_runs(windows.g, windows.terms, n - windows.terms + 1, sums + windows.terms - 1);
-      windows.lower = nullptr;
-    }
+    const std::int64_t n = repeat.count * t.pitch - windows.terms + 1;
+    double* const to = sums + windows.terms - 1;
+    const auto store_sums = [to](std::int64_t o, const Doubles& s, std::int64_t) { store<double>(s, to + o); };
+    if (sizeof(T) == sizeof(double) || !slide_sums(windows.g, windows.terms, n, store_sums))
+      sum_runs(windows.g, windows.terms, n, to);
+    windows.sums = sums;
     spread_rows(windows, spread, t.vector, t.at, t.positions(), repeat, rows, p_.w.in, add_, dx);
   }
 

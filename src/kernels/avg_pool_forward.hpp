@@ -29,8 +29,8 @@ inline constexpr std::int64_t kSlack = 64;
 /// What windows of a tile count, and what their sums are divided by.
 template <class A>
 struct Counts {
-  double count[kTile];
-  A by[kTile + kLanes<A>], rest[kTile + kLanes<A>];
+  double count[kSpan];
+  A by[kSpan + kLanes<A>], rest[kSpan + kLanes<A>];
 
   /// Of windows [o0, o0 + n).
   void set(const PoolAxis& axis, bool count_include_pad, std::int64_t o0, std::int64_t n) {
@@ -248,21 +248,23 @@ class Forward {
     average_groups<4>(x, n, rows, divisor, y);
   }
 
-  /// The same for long windows that overlap; `columns` is used up. Whether it could: sums from the first column on do
-  /// not serve windows behind an infinity, and are not exact enough for float64.
+  /// The same for long windows that overlap. Whether it could: sums from others are not exact enough for float64, and
+  /// do not serve windows behind an infinity.
   bool slide(const Tile& t, A* columns, const Divisor<A>& divisor, T* y) const {
     if constexpr (sizeof(T) < sizeof(A)) {
-      if (!sum_up(columns, t.last - t.first)) return false;
-      // y_o = (x_0 + ... + x_{o s + k - 1} - (x_0 + ... + x_{o s - 1})) / divisor_o
-      columns[-1] = 0;
-      const double *const upper = columns + kernel() - 1, *const lower = columns - 1;
+      const std::int64_t n = t.last - t.first - kernel() + 1;
+      std::fill(columns + (t.last - t.first), columns + (t.last - t.first) + kLanes<A>, A(0));
       if (stride() == 1)
-        store_quotients(t.outputs(), divisor, y,
-                        [=](std::int64_t o) { return load<A>(upper + o) - load<A>(lower + o); });
-      else
-        for (std::int64_t o = 0; o < t.outputs(); ++o)
-          y[o] = static_cast<T>(divisor(upper[o * stride()] - lower[o * stride()], o));
-      return true;
+        return slide_sums(columns, kernel(), n, [&](std::int64_t o, const Vec<A>& sums, std::int64_t some) {
+          const Vec<A> quotients = divisor(sums, o);
+          some == kLanes<A> ? store<A>(quotients, y + o) : store_first<A>(quotients, some, y + o);
+        });
+      // They go behind the columns that are still to leave windows.
+      A* const to = columns - kLanes<A>;
+      const bool all = slide_sums(columns, kernel(), n,
+                                  [to](std::int64_t o, const Vec<A>& sums, std::int64_t) { store<A>(sums, to + o); });
+      for (std::int64_t o = 0; o < t.outputs(); ++o) y[o] = static_cast<T>(divisor(to[o * stride()], o));
+      return all;
     }
     return false;
   }

@@ -167,7 +167,11 @@ template <class A, class T>
       for (int i = 0; i < 4; ++i) sum_lanes(spans[o + i], lanes[i]);
       sum_fours(lanes, sums);
       divisor.divide(o, sums);
-      for (std::int64_t i = 0; i < std::min<std::int64_t>(n - o, 4); ++i) y[o + i] = static_cast<T>(sums[i]);
+      const auto quotients = __builtin_convertvector(sums, Four<T>);
+      if (o + 4 <= n)
+        std::memcpy(y + o, &quotients, sizeof quotients);
+      else
+        for (std::int64_t i = 0; i < n - o; ++i) y[o + i] = quotients[i];
     }
 }
 
@@ -182,27 +186,27 @@ template <class X, class T>
 
 // --- long windows that overlap --------------------------------------------------------------------------------------
 
-/// x_i = x_0 + ... + x_i in place; whether all of it is finite.
-[[gnu::noinline]] inline bool sum_up(double* x, std::int64_t n) {
+/// Calls store(o, sums, some) with x_o + ... + x_{o + k - 1} for o < n, the first `some` lanes of a vector from `o` on.
+/// Each sum is the one before it, plus what comes and less what goes, so that an infinity would spoil those behind it:
+/// whether there was none. Reads what windows would hold that complete the last vector.
+template <class Store>
+[[gnu::always_inline]] inline bool slide_sums(const double* x, std::int64_t k, std::int64_t n, const Store& store) {
   using All = std::make_integer_sequence<int, kDoubles>;
-  Doubles before = {};
-  const auto up_to = [&](Doubles v) {
+  Doubles before = Doubles{} + sum_row(x, k);
+  // What changes from window o to the ones behind it.
+  const auto changes_at = [=](std::int64_t o) {
+    Doubles v = load<double>(x + o + k) - load<double>(x + o);
     v += moved_up<1>(v, All());
     if constexpr (kDoubles > 2) v += moved_up<2>(v, All());
     if constexpr (kDoubles > 4) v += moved_up<4>(v, All());
     return v;
   };
-  for_vectors<double>(
-      n,
-      [&](std::int64_t i) {
-        const Doubles sums = up_to(load<double>(x + i));
-        store<double>(before + sums, x + i);
-        before += Doubles{} + sums[kDoubles - 1];
-      },
-      [&](std::int64_t i, std::int64_t some) {
-        store_first<double>(before + up_to(load_first<double>(x + i, some)), some, x + i);
-      });
-  return n == 0 || x[n - 1] - x[n - 1] == 0;
+  for (std::int64_t o = 0; o < n; o += kDoubles) {
+    const Doubles changes = changes_at(o);
+    store(o, before + moved_up<1>(changes, All()), std::min<std::int64_t>(n - o, kDoubles));
+    before += Doubles{} + changes[kDoubles - 1];
+  }
+  return before[0] - before[0] == 0;
 }
 
 }  // namespace taper::kernels::average
