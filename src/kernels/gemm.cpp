@@ -40,8 +40,9 @@ template <class T>
 Right<T> right_operand(const GemmParams& p, const T* b, std::int64_t j, std::int64_t columns, std::int64_t rows,
                        std::int64_t k, std::int64_t depth) {
   const T* from = p.transpose_b ? b + j * p.ldb + k : b + k * p.ldb + j;
-  const bool whole_vectors = columns % kLanes<T> == 0;
-  if (!p.transpose_b && whole_vectors && (rows <= 24 || is_near<T>(p.ldb, depth))) return {from, p.ldb};
+  const bool whole = columns % kLanes<T> == 0;
+  if (!p.transpose_b && (whole || columns > kLanes<T>)&&(rows <= 24 || is_near<T>(p.ldb, depth)))
+    return {from, p.ldb, !whole};
   T* packed = scratch<T>().right;
   const std::int64_t row = packed_row<T>(columns);
   if (p.transpose_b) {
@@ -129,8 +130,11 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
       const std::int64_t rows = std::min(units * grid.row_step, p.m - i), columns = std::min(grid.column_step, p.n - j);
       const T* left = a + matrix * p.stride_a;
       const T* right = b + matrix * p.stride_b;
-      T start[kBlockColumns] = {};
-      if (bias != nullptr) copy_run(bias + j, columns, start);
+      T start[kBlockColumns];
+      if (bias != nullptr) {
+        copy_run(bias + j, columns, start);
+        fill_last_vector(columns, 1, start, columns);
+      }
       const auto multiply = [&](std::int64_t k, std::int64_t depth, T* y, std::int64_t ldy, bool more) {
         const Right<T> shared = right_operand(p, right, j, columns, p.m, k, depth);
         for (std::int64_t r = 0; r < rows; r += grid.row_step) {

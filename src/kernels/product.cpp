@@ -128,43 +128,55 @@ constexpr std::int64_t kSide[8] = {
     0, kLanes<T>, 2 * kLanes<T>, 3 * kLanes<T>, 4 * kLanes<T>, 5 * kLanes<T>, 6 * kLanes<T>, 7 * kLanes<T>};
 constexpr std::int64_t kSame[8] = {};
 
-/// c = total, or += with `add`, for `rows` rows of `width` vectors, of which only the first `count[v]` elements count.
+/// Where the results of a tile go: to `rows` rows of `width` vectors, of which only the first `count[v]` elements
+/// count, and without the first `repeated` ones of the last. `whole` vectors can be stored as they are.
 template <class T>
-void add_tile(std::int64_t rows, int width, const T* total, const int* count, const Vectors<T>& c, bool add) {
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (int v = 0; v < width; ++v, total += kLanes<T>) {
-      T* y = c.data + r * c.row + c.vector[v];
-      if (count[v] == kLanes<T>)
-        store(add ? load(y) + load(total) : load(total), y);
+struct Results {
+  Vectors<T> c;
+  std::int64_t rows;
+  int width;
+  const int* count;
+  int repeated;
+  bool whole, add;
+};
+
+/// c = total, or += with `add`.
+template <class T>
+void add_tile(const T* total, const Results<T>& y) {
+  for (std::int64_t r = 0; r < y.rows; ++r)
+    for (int v = 0; v < y.width; ++v, total += kLanes<T>) {
+      T* to = y.c.data + r * y.c.row + y.c.vector[v];
+      const int skip = v + 1 == y.width ? y.repeated : 0;
+      if (y.count[v] == kLanes<T> && skip == 0)
+        store(y.add ? load(to) + load(total) : load(total), to);
       else
-        store_part<T>(load(total), count[v], y, add);
+        store_part<T>(load(total + skip), y.count[v] - skip, to + skip, y.add);
     }
 }
 
-/// c[r, :] = from[r, :] + sum over k of a[r, k] b[k, :], or += with `add`, for a tile of `rows` rows and `width`
-/// vectors, `whole` if all elements count: sums of `kChain` terms, and the sum of those.
+/// c[r, :] = from[r, :] + sum over k of a[r, k] b[k, :], or += with `add`: sums of `kChain` terms, and the sum of
+/// those.
 template <class T>
-inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile, const Vectors<T>& c,
-                     std::int64_t rows, int width, const int* count, bool whole, bool add) {
-  alignas(kVectorBytes) T total[2 * kTileRows<T> * kLanes<T>];
-  const std::int64_t row = width * kLanes<T>;
+inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile, const Results<T>& y) {
+  alignas(kVectorBytes) T total[(2 * kTileRows<T> + 1) * kLanes<T>];  // with one vector for loads that skip some
+  const std::int64_t row = y.width * kLanes<T>;
   tile.to = {total, row, kSide<T>};
   // The rows of c are far from each other, and are needed after the last term.
   if (depth >= 64)
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (int v = 0; v < width; ++v) __builtin_prefetch(c.data + r * c.row + c.vector[v]);
+    for (std::int64_t r = 0; r < y.rows; ++r)
+      for (int v = 0; v < y.width; ++v) __builtin_prefetch(y.c.data + r * y.c.row + y.c.vector[v]);
   std::int64_t k = 0;
   for (; depth - k > kChain<T>; k += kChain<T>) {
     multiply(tile, k, k + kChain<T>);
     tile.from = {total, row, kSide<T>};
   }
-  if (whole && (!add || k == 0)) {
-    if (add) tile.from = {c.data, c.row, c.vector};
-    tile.to = c;
+  if (y.whole && (!y.add || k == 0)) {
+    if (y.add) tile.from = {y.c.data, y.c.row, y.c.vector};
+    tile.to = y.c;
     return multiply(tile, k, depth);
   }
   multiply(tile, k, depth);
-  add_tile<T>(rows, width, total, count, c, add);
+  add_tile<T>(total, y);
 }
 
 /// The first (`High` = 0) or second halves of the 16-byte parts of two vectors, their elements taking turns.
@@ -256,8 +268,6 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   if (x.bias != nullptr) {
     for (std::int64_t r = 0; r < rows; ++r) store(x.bias[r] - Vector<T>{}, bias + r * kLanes<T>);
     from = {bias, kLanes<T>, kSame};
-  } else if (x.column_bias != nullptr) {
-    from = {x.column_bias, 0, kSide<T>};
   }
   // Tiles as tall as each other. The rows run inside the columns, so that the tile's columns of b stay in the
   // first-level cache.
@@ -267,16 +277,18 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   int width = widest(least + (taller > 0));
   for (std::int64_t v = 0; v < vectors; v += width) {
     while (width > vectors - v) width /= 2;
-    bool whole = true;
+    if (x.column_bias != nullptr) from = {x.column_bias, 0, x.c_vector + v};
+    const int repeated = v + width == vectors ? x.repeated : 0;
+    bool whole = repeated == 0 || !add;
     for (int i = 0; i < width; ++i) whole = whole && x.c_count[v + i] == kLanes<T>;
     Tile<T> tile{x.a, x.a_row, x.a_term, x.b, x.b_term, x.b_vector + v, from, {}};
     std::int64_t i = 0;
     for (std::int64_t n = 0; n < tiles; ++n) {
       const std::int64_t height = least + (n < taller);
       tile.a = x.a + i * x.a_row;
-      tile.from = {from.data + i * from.row + (x.column_bias != nullptr ? v * kLanes<T> : 0), from.row, from.vector};
-      sum_tile<T>(all[height - 1][width], depth, tile, {c + i * ldc, ldc, x.c_vector + v}, height, width, x.c_count + v,
-                  whole, add);
+      tile.from = {from.data + i * from.row, from.row, from.vector};
+      sum_tile<T>(all[height - 1][width], depth, tile,
+                  {{c + i * ldc, ldc, x.c_vector + v}, height, width, x.c_count + v, repeated, whole, add});
       i += height;
     }
   }
@@ -292,12 +304,21 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     a_term[k] = k * x.a.column;
     b_term[k] = k * x.b.row;
   }
-  for (std::int64_t v = 0; v * kLanes<T> < columns; ++v) {
+  std::int64_t v = 0;
+  for (; v * kLanes<T> < columns; ++v) {
     vector[v] = v * kLanes<T>;
     count[v] = static_cast<int>(std::min<std::int64_t>(columns - vector[v], kLanes<T>));
   }
+  int repeated = 0;
+  if (x.b.exact && count[v - 1] < kLanes<T>) {
+    // The last vector ends where the row does.
+    repeated = kLanes<T> - count[v - 1];
+    vector[v - 1] -= repeated;
+    count[v - 1] = kLanes<T>;
+  }
   multiply_block<T>(rows, columns, depth,
-                    {x.a.data, x.a.row, a_term, x.b.data, b_term, vector, vector, count, nullptr, x.bias}, c, ldc, add);
+                    {x.a.data, x.a.row, a_term, x.b.data, b_term, vector, vector, count, nullptr, x.bias, repeated}, c,
+                    ldc, add);
 }
 
 template <class T>

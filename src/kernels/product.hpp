@@ -40,12 +40,13 @@ struct Left {
   std::int64_t row, column;
 };
 
-/// The right operand of a block: element (k, j) is at `data[k * row + j]`. Rows are readable up to
-/// a whole number of vectors.
+/// The right operand of a block: element (k, j) is at `data[k * row + j]`. Rows are readable up to a whole number of
+/// vectors, or, of at least one vector, up to their last column alone if `exact`.
 template <class T>
 struct Right {
   const T* data;
   std::int64_t row;
+  bool exact = false;
 };
 
 /// One pair of operands: a block of depth `depth` of the product. Results that are not added to others begin with
@@ -60,7 +61,8 @@ struct Operands {
 /// One pair of operands whose terms lie anywhere: a's element (i, k) is at `a[i * a_row + a_term[k]]`, and b's vector v
 /// of row k, which holds the columns from `v * kLanes` on, at `b[b_term[k] + b_vector[v]]`. All vectors are readable.
 /// The first `c_count[v]` elements of the result's vector v go to `c_vector[v]` of its row. Results that are not added
-/// to others begin with `bias`, one for each row, or with `column_bias`, one for each column, unless both are null.
+/// to others begin with `bias`, one for each row, or with `column_bias`, one for each column in the order of c, unless
+/// both are null. The first `repeated` elements of the last vector, all of which count, are the vector's before it too.
 template <class T>
 struct ListedOperands {
   const T* a;
@@ -71,6 +73,7 @@ struct ListedOperands {
   const int* c_count;
   const T* bias = nullptr;
   const T* column_bias = nullptr;
+  int repeated = 0;
 };
 
 /// c[i, j] = sum over k of a[i, k] b[k, j], or += with `add`; c has rows of `ldc` elements.
