@@ -325,10 +325,10 @@ def gates():
     yield Mutant("LSTM's gates in another order", file,
                  "T *gi = s.gates, *gf = gi + n, *gg = gf + n, *go = gg + n;\n    // c_t",
                  "T *gi = s.gates, *gg = gi + n, *gf = gg + n, *go = gf + n;\n    // c_t", stored)
-    yield Mutant("GRU's update the other way", file, "s.h[j] = m + z * (s.h_before[j] - m);",
-                 "s.h[j] = s.h_before[j] + z * (m - s.h_before[j]);", stored)
-    yield Mutant("GRU's gradient of the hidden side", file, "hn[j] = d_new * r;", "hn[j] = d_new;", stored)
-    yield Mutant("what GRU keeps of the state has no gradient", file, "s.dh[j] = dh * z;", "s.dh[j] = 0;", stored)
+    yield Mutant("GRU's update the other way", file, "fused(z, at(s.h_before) - m, m)",
+                 "fused(z, m - at(s.h_before), at(s.h_before))", stored)
+    yield Mutant("GRU's gradient of the hidden side", file, "at.store(hn, d_new * r);", "at.store(hn, d_new);", stored)
+    yield Mutant("what GRU keeps of the state has no gradient", file, "at.store(s.dh, dh * z);", "at.store(s.dh, 0 * z);", stored)
 
 
 def attention():

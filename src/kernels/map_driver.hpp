@@ -15,25 +15,6 @@ constexpr bool kTakesPacks = requires {
   F::packs;
 };
 
-/// The elements [i, last), or as many of them as fill a pack.
-struct AnyPack {
-  std::int64_t i, last;
-
-  explicit operator bool() const { return i < last; }
-  template <class T>
-  void next() {
-    i += kPackLanes<T>;
-  }
-  template <class T>
-  [[gnu::always_inline]] Pack<T> operator()(const T* x) const {
-    return last - i >= kPackLanes<T> ? WholePack{i}(x) : PartPack{i, static_cast<int>(last - i)}(x);
-  }
-  template <class T>
-  [[gnu::always_inline]] void store(T* y, Pack<T> v) const {
-    last - i >= kPackLanes<T> ? WholePack{i}.store(y, v) : PartPack{i, static_cast<int>(last - i)}.store(y, v);
-  }
-};
-
 template <class F, class T>
 void map(const T* x, T* y, std::int64_t n, const F& f) {
   // y_i = f(x_i)

@@ -101,6 +101,25 @@ struct PartPack {
 #endif
 };
 
+/// The elements [i, last), or as many of them as fill a pack: for loops whose body is too long to be there twice.
+struct AnyPack {
+  std::int64_t i, last;
+
+  explicit operator bool() const { return i < last; }
+  template <class T>
+  void next() {
+    i += kPackLanes<T>;
+  }
+  template <class T>
+  [[gnu::always_inline]] Pack<T> operator()(const T* x) const {
+    return last - i >= kPackLanes<T> ? WholePack{i}(x) : PartPack{i, static_cast<int>(last - i)}(x);
+  }
+  template <class T>
+  [[gnu::always_inline]] void store(T* y, Pack<T> v) const {
+    last - i >= kPackLanes<T> ? WholePack{i}.store(y, v) : PartPack{i, static_cast<int>(last - i)}.store(y, v);
+  }
+};
+
 /// Calls `body(at)` for the packs of `n` elements of T.
 template <class T, class Body>
 [[gnu::always_inline]] inline void for_each_pack(std::int64_t n, const Body& body) {

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 
-#include "kernels/loop_hints.hpp"
+#include "kernels/packs.hpp"
 #include "kernels/vector_math.hpp"
 
-// The gates of one step and one sample, forward and backward; the products are `recurrent.cpp`'s. The functions of a cell
-// take in what they call, whatever its length: a loop with a call left in it is not vectorised.
+// The gates of one step and one sample, forward and backward; the products are `recurrent.cpp`'s. The functions of a
+// cell take in what they call, whatever its length: a loop with a call left in it is not vectorised.
 
 namespace taper::kernels {
 
@@ -34,14 +34,15 @@ struct TanhCell {
   template <class T>
   [[gnu::flatten]] static void forward(std::int64_t n, const CellForward<T>& s) {
     // h = tanh(a)
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t j = 0; j < n; ++j) s.h[j] = vector_tanh(s.gates[j]);
+    for (AnyPack at{0, n}; at; at.next<T>()) at.store(s.h, vector_tanh(at(s.gates)));
   }
   template <class T>
   [[gnu::flatten]] static void backward(std::int64_t n, const CellBackward<T>& s) {
     // da = dh (1 - h^2)
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t j = 0; j < n; ++j) s.da[j] = (s.dy[j] + s.dh[j]) * (1 - s.h[j] * s.h[j]);
+    for (AnyPack at{0, n}; at; at.next<T>()) {
+      const Pack<T> h = at(s.h);
+      at.store(s.da, (at(s.dy) + at(s.dh)) * (1 - h * h));
+    }
   }
 };
 
@@ -52,14 +53,15 @@ struct ReluCell {
   template <class T>
   [[gnu::flatten]] static void forward(std::int64_t n, const CellForward<T>& s) {
     // h = max(a, 0); NaN stays NaN
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t j = 0; j < n; ++j) s.h[j] = s.gates[j] <= 0 ? T(0) : s.gates[j];
+    for (AnyPack at{0, n}; at; at.next<T>()) {
+      const Pack<T> a = at(s.gates);
+      at.store(s.h, a <= 0 ? Pack<T>{} : a);
+    }
   }
   template <class T>
   [[gnu::flatten]] static void backward(std::int64_t n, const CellBackward<T>& s) {
     // da = dh where h > 0
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t j = 0; j < n; ++j) s.da[j] = s.h[j] <= 0 ? T(0) : s.dy[j] + s.dh[j];
+    for (AnyPack at{0, n}; at; at.next<T>()) at.store(s.da, at(s.h) <= 0 ? Pack<T>{} : at(s.dy) + at(s.dh));
   }
 };
 
@@ -71,16 +73,15 @@ struct LstmCell {
   [[gnu::flatten]] static void forward(std::int64_t n, const CellForward<T>& s) {
     T *gi = s.gates, *gf = gi + n, *gg = gf + n, *go = gg + n;
     // c_t = f c_{t-1} + i g,  h_t = o tanh(c_t)
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t j = 0; j < n; ++j) {
-      const T i = vector_sigmoid(gi[j]), f = vector_sigmoid(gf[j]), g = vector_tanh(gg[j]), o = vector_sigmoid(go[j]);
-      const T c = f * s.c_before[j] + i * g;
-      gi[j] = i;
-      gf[j] = f;
-      gg[j] = g;
-      go[j] = o;
-      s.extra[j] = c;
-      s.h[j] = o * vector_tanh(c);
+    for (AnyPack at{0, n}; at; at.next<T>()) {
+      const Pack<T> i = vector_sigmoid(at(gi)), f = vector_sigmoid(at(gf)), g = vector_tanh(at(gg));
+      const Pack<T> o = vector_sigmoid(at(go)), c = fused(f, at(s.c_before), i * g);
+      at.store(gi, i);
+      at.store(gf, f);
+      at.store(gg, g);
+      at.store(go, o);
+      at.store(s.extra, c);
+      at.store(s.h, o * vector_tanh(c));
     }
   }
   template <class T>
@@ -89,16 +90,15 @@ struct LstmCell {
     T *di = s.da, *df = di + n, *dg = df + n, *dout = dg + n;
     // dc_t += dh o (1 - tanh(c)^2);  di = dc g i (1 - i), df = dc c_{t-1} f (1 - f), dg = dc i (1 - g^2),
     // do = dh tanh(c) o (1 - o);  dc_{t-1} = dc f
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t j = 0; j < n; ++j) {
-      const T dh = s.dy[j] + s.dh[j], t = vector_tanh(s.extra[j]);
-      const T i = gi[j], f = gf[j], g = gg[j], o = go[j];
-      const T dc = s.dc[j] + dh * o * (1 - t * t);
-      di[j] = dc * g * (i * (1 - i));
-      df[j] = dc * s.c_before[j] * (f * (1 - f));
-      dg[j] = dc * i * (1 - g * g);
-      dout[j] = dh * t * (o * (1 - o));
-      s.dc[j] = dc * f;
+    for (AnyPack at{0, n}; at; at.next<T>()) {
+      const Pack<T> dh = at(s.dy) + at(s.dh), t = vector_tanh(at(s.extra));
+      const Pack<T> i = at(gi), f = at(gf), g = at(gg), o = at(go);
+      const Pack<T> dc = at(s.dc) + dh * o * (1 - t * t);
+      at.store(di, dc * g * (i * (1 - i)));
+      at.store(df, dc * at(s.c_before) * (f * (1 - f)));
+      at.store(dg, dc * i * (1 - g * g));
+      at.store(dout, dh * t * (o * (1 - o)));
+      at.store(s.dc, dc * f);
     }
   }
 };
@@ -111,13 +111,13 @@ struct GruCell {
   [[gnu::flatten]] static void forward(std::int64_t n, const CellForward<T>& s) {
     T *gr = s.gates, *gz = gr + n, *gn = gz + n;
     // n = tanh(a_n + r hidden),  h_t = n + z (h_{t-1} - n)
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t j = 0; j < n; ++j) {
-      const T r = vector_sigmoid(gr[j]), z = vector_sigmoid(gz[j]), m = vector_tanh(gn[j] + r * s.extra[j]);
-      gr[j] = r;
-      gz[j] = z;
-      gn[j] = m;
-      s.h[j] = m + z * (s.h_before[j] - m);
+    for (AnyPack at{0, n}; at; at.next<T>()) {
+      const Pack<T> r = vector_sigmoid(at(gr)), z = vector_sigmoid(at(gz));
+      const Pack<T> m = vector_tanh(fused(r, at(s.extra), at(gn)));
+      at.store(gr, r);
+      at.store(gz, z);
+      at.store(gn, m);
+      at.store(s.h, fused(z, at(s.h_before) - m, m));
     }
   }
   template <class T>
@@ -126,17 +126,18 @@ struct GruCell {
     T *dr = s.da, *dz = dr + n, *dn = dz + n, *hr = s.dhidden, *hz = hr + n, *hn = hz + n;
     // dn = dh (1 - z) (1 - n^2), dz = dh (h_{t-1} - n) z (1 - z), dr = dn hidden r (1 - r);
     // on the hidden side dr, dz and dn r;  dh_{t-1} = dh z
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t j = 0; j < n; ++j) {
-      const T dh = s.dy[j] + s.dh[j], r = gr[j], z = gz[j], m = gn[j];
-      const T d_new = dh * (1 - z) * (1 - m * m);
-      const T d_update = dh * (s.h_before[j] - m) * (z * (1 - z));
-      const T d_reset = d_new * s.extra[j] * (r * (1 - r));
-      dr[j] = hr[j] = d_reset;
-      dz[j] = hz[j] = d_update;
-      dn[j] = d_new;
-      hn[j] = d_new * r;
-      s.dh[j] = dh * z;
+    for (AnyPack at{0, n}; at; at.next<T>()) {
+      const Pack<T> dh = at(s.dy) + at(s.dh), r = at(gr), z = at(gz), m = at(gn);
+      const Pack<T> d_new = dh * (1 - z) * (1 - m * m);
+      const Pack<T> d_update = dh * (at(s.h_before) - m) * (z * (1 - z));
+      const Pack<T> d_reset = d_new * at(s.extra) * (r * (1 - r));
+      at.store(dr, d_reset);
+      at.store(hr, d_reset);
+      at.store(dz, d_update);
+      at.store(hz, d_update);
+      at.store(dn, d_new);
+      at.store(hn, d_new * r);
+      at.store(s.dh, dh * z);
     }
   }
 };

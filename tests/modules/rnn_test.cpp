@@ -534,7 +534,7 @@ TEST_CASE("recurrent layers give their last states as further results") {
 }
 
 TEST_CASE("an LSTM learns to remember the sign of the first step") {
-  manual_seed(11);
+  manual_seed(9);
   nn::LSTM lstm({.input_size = 1, .hidden_size = 7});
   const Tensor x = uniform({13, 31, 1}, -1, 1), target = gt(x.select(0, 0), 0).to(DType::float32);
   optim::Adam adam(lstm.parameters(), {.lr = 0.05});
