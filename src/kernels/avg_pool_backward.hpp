@@ -13,7 +13,7 @@
 /// The backward of average pools over any axes; for avg_pool.cpp alone.
 namespace taper::kernels::average {
 
-/// Input rows of one unit of backward work.
+/// Input rows of one unit of backward work at most, if they lie in more than one window.
 inline constexpr std::int64_t kRowBlock = 128;
 
 /// dx_i = value for i < n, or += with `add`
@@ -190,7 +190,7 @@ template <class A, class T>
 class Backward {
  public:
   Backward(const Pool& pool, const T* dy, T* dx, bool add)
-      : p_(pool),
+      : p_(joined(pool)),
         most_(pool.w.most_windows()),
         divisor_(Divisor<A>::all(pool.divisor, T())),
         dy_(dy),
@@ -198,8 +198,8 @@ class Backward {
         add_(add) {}
 
   void run() const {
-    const std::int64_t blocks = (p_.h.in - 1) / kRowBlock + 1, units = p_.d.in * blocks;
-    const std::int64_t work = std::min(p_.h.in, kRowBlock) * p_.w.in + p_.d.out * p_.h.out * p_.w.out / units;
+    const std::int64_t blocks = blocks_of_slice(), units = p_.d.in * blocks;
+    const std::int64_t work = std::min(p_.h.in, rows_of_block()) * p_.w.in + p_.d.out * p_.h.out * p_.w.out / units;
     parallel_for(p_.planes * units, work, [self = *this](std::int64_t first, std::int64_t last) {
       BackwardBuffers<A> buffers;
       if (self.most_ > kSpan / 8 * 3)
@@ -217,6 +217,13 @@ class Backward {
       for (std::int64_t i = 0; i < p_.w.in; i += step)
         tile_rows(i, std::min(i + step, p_.w.in), unit, std::min(unit + chunk, last), b);
   }
+
+  /// Where windows lie side by side, blocks are whole windows.
+  std::int64_t rows_of_block() const {
+    const std::int64_t k = p_.h.window.kernel;
+    return p_.h.is_tiled() ? std::max<std::int64_t>(kRowBlock / k, 1) * k : kRowBlock;
+  }
+  std::int64_t blocks_of_slice() const { return (p_.h.in - 1) / rows_of_block() + 1; }
 
   std::int64_t positions_of_tile() const {
     if (!p_.w.is_adaptive && is_side_by_side(p_.w)) {
@@ -248,7 +255,7 @@ class Backward {
   /// Positions [i0, i1) of the rows of units [first, last); a unit is a block of a slice's rows.
   void tile_rows(std::int64_t i0, std::int64_t i1, std::int64_t first, std::int64_t last, BackwardBuffers<A>& b) const {
     const BackwardTile t = tile_of(i0, i1);
-    const std::int64_t blocks = (p_.h.in - 1) / kRowBlock + 1;
+    const std::int64_t blocks = blocks_of_slice();
     if (p_.divisor == 0) b.counts.set(p_.w, p_.count_include_pad, t.o0, t.windows());
     if (is_side_by_side(p_.w)) p_.w.is_adaptive ? list_adaptive(p_.w, i0, i1, b.spread) : list_fixed(p_.w, b.spread);
     std::fill(b.g, b.g + kSlack + kSpan + kSlack, A(0));
@@ -260,7 +267,13 @@ class Backward {
 
   /// Lists the rows of a block by the windows that they lie in.
   void list_groups(std::int64_t block, BackwardBuffers<A>& b) const {
-    const std::int64_t h0 = block * kRowBlock, h1 = std::min(h0 + kRowBlock, p_.h.in);
+    const std::int64_t h0 = block * rows_of_block(), h1 = std::min(h0 + rows_of_block(), p_.h.in);
+    if (p_.h.is_tiled()) {
+      const std::int64_t k = p_.h.window.kernel, o = h0 / k;
+      b.groups[0] = {h0, k, o, o + 1, (h1 - h0) / k, k, 1, counted(p_.h, o, o + 1)};
+      b.group_count = 1;
+      return;
+    }
     b.group_count = 0;
     Sweep sweep(p_.h, h0);
     for (std::int64_t h = h0;;) {
@@ -384,7 +397,7 @@ class Backward {
 
   /// As `rows` when positions lie in more windows than the buffers hold: dx_i = sum over windows, in pieces.
   void wide_rows(std::int64_t first, std::int64_t last, BackwardBuffers<A>& b) const {
-    const std::int64_t blocks = (p_.h.in - 1) / kRowBlock + 1, width = p_.w.in;
+    const std::int64_t blocks = blocks_of_slice(), width = p_.w.in;
     for (std::int64_t unit = first; unit < last; ++unit) {
       const std::int64_t slice = unit / blocks;
       list_groups(unit % blocks, b);

@@ -31,16 +31,21 @@ template <class A>
 struct Counts {
   double count[kSpan];
   A by[kSpan + kLanes<A>], rest[kSpan + kLanes<A>];
+  double rows;  ///< that `made` is for
+  Divisor<A> made;
 
   /// Of windows [o0, o0 + n).
   void set(const PoolAxis& axis, bool count_include_pad, std::int64_t o0, std::int64_t n) {
     axis.for_counts(count_include_pad, o0, o0 + n, [=, this](std::int64_t a, std::int64_t b, std::int64_t counted) {
       std::fill(count + (a - o0), count + (b - o0), static_cast<double>(counted));
     });
+    rows = 0;
   }
+  /// Of `n` windows that count `other_rows` in other axes.
   template <class T>
-  Divisor<A> divisor(double rows, std::int64_t n, T zero) {
-    return Divisor<A>::each(rows, count, n, by, rest, zero);
+  const Divisor<A>& divisor(double other_rows, std::int64_t n, T zero) {
+    if (rows != other_rows) made = Divisor<A>::each(rows = other_rows, count, n, by, rest, zero);
+    return made;
   }
 };
 
@@ -165,17 +170,19 @@ class Forward {
     if (way_ == Way::spans) list_spans(p_.w, tile_of(p_.w, inner.o0, inner.o0 + most), b.inner_spans);
     const Divisor<A> divisor = inner_divisor(inner, b);
     OutputRow row(p_, first);
-    for (std::int64_t unit = first; unit < last; ++unit, row.advance(p_, 1)) {
-      if (left > 0) tile_rows(tile_of(p_.w, 0, left), unit, unit + 1, b);
+    for (std::int64_t unit = first, rows; unit < last; unit += rows, row.advance(p_, rows)) {
+      rows = std::min({last - unit, p_.h.alike_from(row.h), std::max<std::int64_t>(1, kSpan / width)});
       const T* const x =
           x_ + ((row.plane * p_.d.in + p_.d.at(row.d).first) * p_.h.in + p_.h.at(row.h).first) * width + inner.first;
       T* const y = y_ + unit * p_.w.out + left;
+      const Repeat down{rows, p_.h.window.stride * width, p_.w.out};
+      if (left > 0) tile_rows(tile_of(p_.w, 0, left), unit, unit + rows, b);
       for (std::int64_t o = 0; o < inner.outputs(); o += most) {
         const std::int64_t n = std::min(most, inner.outputs() - o);
-        if constexpr (std::is_same_v<A, T>) average(x + o * stride(), n, {1, 0, 0}, divisor, b.inner_spans, y + o);
+        if constexpr (std::is_same_v<A, T>) average(x + o * stride(), n, down, divisor, b.inner_spans, y + o);
       }
       for (std::int64_t o = right; o < p_.w.out; o += step)
-        tile_rows(tile_of(p_.w, o, std::min(o + step, p_.w.out)), unit, unit + 1, b);
+        tile_rows(tile_of(p_.w, o, std::min(o + step, p_.w.out)), unit, unit + rows, b);
     }
   }
 
