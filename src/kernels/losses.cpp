@@ -1,7 +1,6 @@
 #include "kernels/losses.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/packs.hpp"
 #include "kernels/parallel.hpp"
@@ -67,35 +66,51 @@ V slope_of(const Huber& l, V d) {
   return absolute(d) <= delta ? d : delta * sign(d);
 }
 
-/// v[i] = slope(i) dy_i for every i, or added.
+/// v_i = slope(at) dy_i, or added.
 template <class T, class Slope>
 void write(const LossGrad<T>& dy, std::int64_t n, std::int64_t cost, T* v, bool add, const Slope& slope) {
-  parallel_for(n, cost, [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      const T d = T(static_cast<double>(slope(i)) * dy.at(i));
-      v[i] = add ? v[i] + d : d;
-    }
-  });
+  parallel_for(
+      n, cost, [=](std::int64_t first, std::int64_t last) __attribute__((flatten)) {
+        const T scale = dy.reduced ? T(dy.at(0)) : T(dy.scale);
+        for (AnyPack at{first, last}; at; at.next<T>()) {
+          const Pack<T> d = slope(at) * scale, whole = dy.reduced ? d : d * at(dy.dy);
+          at.store(v, add ? at(v) + whole : whole);
+        }
+      });
 }
 
+/// Elements [i, i + lanes) of values that repeat after `length`; ones where there are none.
 template <class T>
-T repeated(const T* values, std::int64_t length, std::int64_t i) {
-  return values == nullptr ? T(1) : values[length == 1 ? 0 : i % length];
+[[gnu::noinline]] Pack<T> repeated(const T* values, std::int64_t length, std::int64_t i) {
+  if (values == nullptr || length == 1) return pack_of(values == nullptr ? T(1) : values[0]);
+  T lanes[kPackLanes<T>];
+  i %= length;
+  for (T& lane : lanes) {
+    lane = values[i];
+    if (++i == length) i = 0;
+  }
+  return WholePack{0}(lanes);
 }
 
 /// log(1 + e^-x)
-template <class T>
-T log1p_exp_minus(T x) {
-  return std::log1p(std::exp(-std::abs(x))) + std::max(-x, T(0));
+template <class V>
+V log1p_exp_minus(V x) {
+  return vector_log1p(vector_exp_negative(-magnitude_of(x))) + (x < 0 ? -x : V{});
 }
 
 constexpr int kBceCost = 40;
 
-/// w ((1 - t) x + (1 + (pw - 1) t) log(1 + e^-x)) of element i.
+/// loss_i = w ((1 - t_i) x_i + (1 + (pw - 1) t_i) log(1 + e^-x_i)) of the elements [first, last), the first of them at
+/// `loss`.
 template <class T>
-T bce_at(const BceWithLogits<T>& p, T x, T t, std::int64_t i) {
-  const T positive = 1 + (repeated(p.pos_weight, p.pos_weight_length, i) - 1) * t;
-  return ((1 - t) * x + positive * log1p_exp_minus(x)) * repeated(p.weight, p.weight_length, i);
+[[gnu::flatten, gnu::noinline]] void bce(const BceWithLogits<T>& p, const T* x, const T* t, std::int64_t first, std::int64_t last,
+                          T* loss) {
+  for (AnyPack at{first, last}; at; at.next<T>()) {
+    const Pack<T> to_one = at(t), logit = at(x);
+    const Pack<T> positive = 1 + (repeated(p.pos_weight, p.pos_weight_length, at.i) - 1) * to_one;
+    const Pack<T> value = (1 - to_one) * logit + positive * log1p_exp_minus(logit);
+    AnyPack{at.i - first, last - first}.store(loss, value * repeated(p.weight, p.weight_length, at.i));
+  }
 }
 
 }  // namespace
@@ -104,9 +119,7 @@ template <class L, class T>
 void pair_loss(const L& l, const T* x, const T* t, T* loss, std::int64_t n) {
   // loss_i = f(x_i - t_i)
   parallel_for(n, 1, [=](std::int64_t first, std::int64_t last) {
-    for_each_pack<T>(
-        last - first, [ =, a = x + first, b = t + first, to = loss + first ](auto at)
-                          __attribute__((always_inline)) { at.store(to, value_of(l, at(a) - at(b))); });
+    for (AnyPack at{first, last}; at; at.next<T>()) at.store(loss, value_of(l, at(x) - at(t)));
   });
 }
 
@@ -130,37 +143,36 @@ double sum_losses(const T* loss, std::int64_t n) {
 template <class L, class T>
 void pair_loss_grad(const L& l, const LossGrad<T>& dy, const T* x, const T* t, T* dx, std::int64_t n, bool add) {
   // dx_i = f'(x_i - t_i) dy_i
-  parallel_for(n, 2, [=](std::int64_t first, std::int64_t last) {
-    const Pack<T> one = pack_of(dy.reduced ? T(dy.at(0)) : T(dy.scale));
-    store_packs(
-        dx + first, last - first, add,
-        [ =, a = x + first, b = t + first, each = dy.dy + first ](auto at) __attribute__((always_inline)) {
-          const Pack<T> d = slope_of(l, at(a) - at(b)) * one;
-          return dy.reduced ? d : d * at(each);
-        });
-  });
+  write(dy, n, 2, dx, add, [=](auto at) { return slope_of(l, at(x) - at(t)); });
 }
 
 template <class T>
 void bce_with_logits(const BceWithLogits<T>& p, const T* x, const T* t, T* loss, std::int64_t n) {
-  // loss_i = w ((1 - t_i) x_i + (1 + (pw - 1) t_i) log(1 + e^-x_i))
-  parallel_for(n, kBceCost, [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) loss[i] = bce_at(p, x[i], t[i], i);
-  });
+  parallel_for(n, kBceCost, [=](std::int64_t first, std::int64_t last) { bce(p, x, t, first, last, loss + first); });
 }
 
 template <class T>
 double bce_with_logits_sum(const BceWithLogits<T>& p, const T* x, const T* t, std::int64_t n) {
-  return sum_blocks(n, kBceCost, [=](std::int64_t i) { return bce_at(p, x[i], t[i], i); });
+  return sum_of_blocks(n, kBceCost, [=](std::int64_t first, std::int64_t size) {
+    constexpr std::int64_t kStep = 256;
+    T losses[kStep];
+    double sum = 0;
+    for (std::int64_t i = 0; i < size; i += kStep) {
+      const std::int64_t count = std::min(kStep, size - i);
+      bce(p, x, t, first + i, first + i + count, losses);
+      sum += sum_row(losses, count);
+    }
+    return sum;
+  });
 }
 
 template <class T>
 void bce_with_logits_grad(const BceWithLogits<T>& p, const LossGrad<T>& dy, const T* x, const T* t, T* dx,
                           std::int64_t n, bool add) {
   // dx_i = w ((1 - t_i) - (1 + (pw - 1) t_i) / (1 + e^x_i)) dy_i
-  write(dy, n, kBceCost, dx, add, [=](std::int64_t i) {
-    const T positive = 1 + (repeated(p.pos_weight, p.pos_weight_length, i) - 1) * t[i];
-    return ((1 - t[i]) - positive / (1 + std::exp(x[i]))) * repeated(p.weight, p.weight_length, i);
+  write(dy, n, kBceCost, dx, add, [=](auto at) {
+    const Pack<T> to_one = at(t), positive = 1 + (repeated(p.pos_weight, p.pos_weight_length, at.i) - 1) * to_one;
+    return ((1 - to_one) - positive / (1 + vector_exp(at(x)))) * repeated(p.weight, p.weight_length, at.i);
   });
 }
 
@@ -168,9 +180,9 @@ template <class T>
 void bce_with_logits_target_grad(const BceWithLogits<T>& p, const LossGrad<T>& dy, const T* x, T* dt, std::int64_t n,
                                  bool add) {
   // dt_i = w ((pw - 1) log(1 + e^-x_i) - x_i) dy_i
-  write(dy, n, kBceCost, dt, add, [=](std::int64_t i) {
-    const T extra = repeated(p.pos_weight, p.pos_weight_length, i) - 1;
-    return (extra * log1p_exp_minus(x[i]) - x[i]) * repeated(p.weight, p.weight_length, i);
+  write(dy, n, kBceCost, dt, add, [=](auto at) {
+    const Pack<T> extra = repeated(p.pos_weight, p.pos_weight_length, at.i) - 1, logit = at(x);
+    return (extra * log1p_exp_minus(logit) - logit) * repeated(p.weight, p.weight_length, at.i);
   });
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "kernels/parallel.hpp"
-#include "kernels/sum_terms.hpp"
 
 namespace taper::kernels {
 
@@ -22,14 +21,6 @@ double sum_of_blocks(std::int64_t n, std::int64_t cost, const Block& of_block) {
   });
   tree_sum(slots, blocks, 1);
   return slots[0];
-}
-
-/// term(0) + ... + term(n - 1) in double, in blocks.
-template <class Term>
-double sum_blocks(std::int64_t n, std::int64_t cost, const Term& term) {
-  return sum_of_blocks(n, cost, [&term](std::int64_t first, std::int64_t size) {
-    return sum_terms(size, [&term, first](std::int64_t i) { return term(first + i); });
-  });
 }
 
 }  // namespace taper::kernels
