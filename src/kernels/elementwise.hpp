@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/vector_math.hpp"
+#include "kernels/vector_trig.hpp"
 
 namespace taper::kernels {
 
@@ -151,26 +152,28 @@ struct Rsqrt {
 struct Sin {
   static constexpr Needs needs = Needs::input;
   static constexpr int cost = 16;
+  static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
-    return std::sin(x);
+    return vector_sine(x, 0);
   }
   template <class T>
   T grad(T dy, T x) const {
-    return dy * std::cos(x);
+    return dy * vector_sine(x, 1);
   }
 };
 
 struct Cos {
   static constexpr Needs needs = Needs::input;
   static constexpr int cost = 16;
+  static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
-    return std::cos(x);
+    return vector_sine(x, 1);
   }
   template <class T>
   T grad(T dy, T x) const {
-    return -dy * std::sin(x);
+    return -dy * vector_sine(x, 0);
   }
 };
 

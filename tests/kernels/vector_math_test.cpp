@@ -62,6 +62,8 @@ void check_accuracy() {
   CHECK(worst_ulps<Elu, T>([](L x) { return x > 0 ? x : std::expm1(x); }) < 1);
   CHECK(worst_ulps<Sigmoid, T>([](L x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }) <
         2);
+  CHECK(worst_ulps<Sin, T>([](L x) { return std::sin(x); }) < 1);
+  CHECK(worst_ulps<Cos, T>([](L x) { return std::cos(x); }) < 1);
   // Products with x: accurate where the other factor is a normal number.
   CHECK(worst_ulps<Silu, T>([](L x) { return x < 0 ? x * std::exp(x) / (1 + std::exp(x)) : x / (1 + std::exp(-x)); },
                             T(single ? 87 : 708)) < 2.5);
@@ -108,6 +110,8 @@ TEST_CASE("a map gives an element the same value at any place of any array") {
   check_position<Exp, double>();
   check_position<Log, float>();
   check_position<Log1p, float>();
+  check_position<Sin, float>();
+  check_position<Cos, double>();
   check_position<Tanh, float>();
   check_position<Tanh, double>();
   check_position<Sigmoid, float>();
@@ -136,6 +140,10 @@ TEST_CASE("vectorised maps follow PyTorch at infinities, NaN, zeros and the ends
   CHECK(same_values(mapped<Silu>(std::vector<float>{inf, -inf, nan, 0, -200}), {inf, nan, nan, 0, -0.0f}));
   CHECK(same_values(mapped<Gelu>(std::vector<float>{inf, -inf, nan, 0, 7, -20}), {inf, nan, nan, 0, 7, 0}));
   CHECK(mapped<Gelu>(std::vector<float>{-7})[0] == Approx(-8.9586876e-12).epsilon(1e-6));
+  CHECK(same_values(mapped<Sin>(std::vector<float>{inf, -inf, nan, 0, 1e30f, tiny}),
+                    {nan, nan, nan, 0, std::sin(1e30f), tiny}));
+  CHECK(std::signbit(mapped<Sin>(std::vector<double>{-0.0})[0]));
+  CHECK(same_values(mapped<Cos>(std::vector<double>{INFINITY, NAN, 0, 1e300}), {NAN, NAN, 1, std::cos(1e300)}));
   CHECK(same_values(mapped<Softplus>(std::vector<float>{inf, -inf, nan, 21}), {inf, 0, nan, 21}));
   CHECK(same_values(mapped<Elu>(std::vector<float>{inf, -inf, nan, 0, -200, 200}), {inf, -1, nan, 0, -1, 200}));
   const double infinity = INFINITY;
