@@ -33,32 +33,41 @@ constinit std::atomic<int> helpers{0};
 /// Elementary operations in a nanosecond, roughly: what vector code does.
 constexpr double kWorkPerNanosecond = 8;
 
+using Clock = std::chrono::steady_clock;
+
 /// Nanoseconds that starting and joining a team of `n` takes at best, here and now.
 double measure_fork(int n) {
-  using Clock = std::chrono::steady_clock;
-  constexpr int kSamples = 32, kFewest = 8;
+  constexpr int kSamples = 32;
   constexpr double kEnough = 1e6;
   double best = 1e9, total = 0;
-  for (int i = 0; i < kSamples && (i < kFewest || total < kEnough); ++i) {
+  for (int i = 0; i < kSamples && (i < 2 || total < kEnough); ++i) {
     const auto start = Clock::now();
 #pragma omp parallel num_threads(n)
     {
       std::atomic_signal_fence(std::memory_order_seq_cst);  // the region is not left out
     }
     const double time = std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+    if (i == 0) continue;  // makes the threads
     total += time;
-    if (i > 0) best = std::min(best, time);  // the first one makes the threads
+    best = std::min(best, time);
   }
   return best;
 }
 
-/// What a team costs, measured at the first work that might be worth one, and again when the limit changes.
+/// What a team costs, measured at the first work that might be worth one, and again when the limit changes. A cost that
+/// tells of processors busy with something else is measured again from time to time: they may be free by now.
 double fork_cost() {
+  constexpr double kBusy = 50e3;
+  constexpr std::int64_t kPause = 500'000'000;
   static std::atomic<int> measured_for{0};
   static std::atomic<double> cost{0};
+  static std::atomic<std::int64_t> next{0};
   const int threads = max_threads();
-  if (measured_for.load(std::memory_order_acquire) != threads) {
+  const auto now = [] { return std::int64_t(std::chrono::nanoseconds(Clock::now().time_since_epoch()).count()); };
+  const bool known = measured_for.load(std::memory_order_acquire) == threads;
+  if (!known || (cost.load(std::memory_order_relaxed) > kBusy && now() > next.load(std::memory_order_relaxed))) {
     cost.store(measure_fork(threads), std::memory_order_relaxed);
+    next.store(now() + kPause, std::memory_order_relaxed);
     measured_for.store(threads, std::memory_order_release);
   }
   return cost.load(std::memory_order_relaxed);
