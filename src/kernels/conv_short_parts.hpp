@@ -24,16 +24,18 @@ inline __mmask16 lanes_before(std::int64_t n) { return first_lanes(std::clamp<st
 /// Some neighbouring positions of a line, side by side in a vector.
 class ShortPart {
  public:
+  ShortPart() = default;
+  ShortPart(const ConvParams& p, std::int64_t i) { find(p, i); }
+
   /// The positions from `i` on.
-  ShortPart(const ConvParams& p, std::int64_t i)
-      : lanes_(lanes_before(p.out[2] - i)), terms_(p.in_channels / p.groups * p.kernel[2]) {
-    std::int64_t k = 0;
-    for (std::int64_t c = 0; c < p.in_channels / p.groups; ++c)
-      for (std::int64_t t = 0; t < p.kernel[2]; ++t, ++k) {
-        const std::int64_t q = i + t * p.dilation[2] - p.padding[2];
-        inside_[k] = static_cast<__mmask16>(lanes_ & lanes_before(p.in[2] - q) & ~lanes_before(-q));
-        from_[k] = c * p.in[2] + q;
-      }
+  void find(const ConvParams& p, std::int64_t i) {
+    lanes_ = lanes_before(p.out[2] - i);
+    terms_ = p.in_channels / p.groups * p.kernel[2];
+    for (std::int64_t t = 0; t < p.kernel[2]; ++t) {
+      std::int64_t q = i + t * p.dilation[2] - p.padding[2];
+      const auto inside = static_cast<__mmask16>(lanes_ & lanes_before(p.in[2] - q) & ~lanes_before(-q));
+      for (std::int64_t k = t; k < terms_; k += p.kernel[2], q += p.in[2]) inside_[k] = inside, from_[k] = q;
+    }
   }
 
   std::int64_t terms() const { return terms_; }
@@ -135,15 +137,18 @@ template <class Pack>
 void short_gradients(const ConvParams& p, const float* x, float* dw, bool add_dw, float* db, bool add_db,
                      const Pack& pack) {
   const std::int64_t columns = p.out_channels / p.groups, out = p.out[2], depth = p.batch * out;
-  const ShortPart parts[2] = {{p, 0}, {p, kWidth}};
-  const std::int64_t rows = parts[0].terms(), step = cut(rows, columns, depth, p.groups).column_step;
+  ShortPart parts[2];
+  for (std::int64_t i = 0; i < out; i += kWidth) parts[i / kWidth].find(p, i);
+  const std::int64_t rows = parts[0].terms(),
+                     step = columns <= 2 * kWidth ? columns : cut(rows, columns, depth, p.groups).column_step;
   const std::int64_t bands = ceil_div(columns, step), most = std::max<std::int64_t>(kPositions / out, 1);
   const auto band = [=, &parts](std::int64_t unit) {
     const Scratch<float>& own = scratch<float>();
     const std::int64_t f = unit % bands * step;
     const ShortGradient s{p, parts, unit / bands, f, std::min(step, columns - f)};
     const std::int64_t size = rows * s.row(), channel = s.g * columns + f;
-    double bias[kBlockColumns] = {};
+    double bias[kBlockColumns];
+    fill(s.row(), 0.0, bias);
     std::int64_t terms = 0;  // in `part`
     bool joined = false;     // earlier ones are in `sums`
     const auto join = [&] {
