@@ -4,6 +4,7 @@
 #include "kernels/conv_geometry.hpp"
 #include "kernels/conv_short.hpp"
 #include "kernels/conv_slab.hpp"
+#include "kernels/lanes.hpp"
 
 // The gradient of the weight: dw[o, c, t] = sum over samples n and positions i of dy[n, o, i] x[n, c, i s + t d - pad].
 // Its sums run over the positions, region by region, and every tap finds its elements in the region's slab.
@@ -300,23 +301,10 @@ void conv_backward_bias(const ConvParams& p, const T* dy, T* db, bool add) {
   if (out > 0 && out <= 32) return sum_short_channels(p, out, dy, db, add);
   parallel_for(p.out_channels, parallel_work(p.batch, out), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t o = first; o < last; ++o) {
-      double sum[8] = {};
-      // db[o] = sum over n and i of dy[n, o, i], in eight sums that do not wait for each other
-      for (std::int64_t n = 0; n < p.batch; ++n) {
-        const T* from = dy + (n * p.out_channels + o) * out;
-        std::int64_t l = 0;
-        for (; l + 8 <= out; l += 8)
-          for (int i = 0; i < 8; ++i) sum[i] += static_cast<double>(from[l + i]);
-        if (l + 4 <= out) {
-          for (int i = 0; i < 4; ++i) sum[i] += static_cast<double>(from[l + i]);
-          l += 4;
-        }
-        // Constant indices keep the sums in registers.
-        if (l < out) sum[4] += static_cast<double>(from[l]);
-        if (l + 1 < out) sum[5] += static_cast<double>(from[l + 1]);
-        if (l + 2 < out) sum[6] += static_cast<double>(from[l + 2]);
-      }
-      const double total = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+      double total = 0;
+      // db[o] = sum over n and i of dy[n, o, i]
+      for (std::int64_t n = 0; n < p.batch; ++n)
+        total += sum_of(out, [from = dy + (n * p.out_channels + o) * out](auto at) { return at(from); });
       db[o] = static_cast<T>(add ? static_cast<double>(db[o]) + total : total);
     }
   });

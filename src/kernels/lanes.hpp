@@ -3,6 +3,10 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 // Sums of terms in double, in a fixed number of lanes that fill the processor's vectors: the order of the additions
 // depends on the number of terms alone.
 
@@ -32,7 +36,11 @@ struct ElementsAt {
   [[gnu::always_inline]] Doubles operator()(const float* x) const {
     AsManyFloats v;
     std::memcpy(&v, x + i, sizeof v);
+#if defined(__AVX512F__)
+    return _mm512_maskz_cvtps_pd(0xff, v);  // GCC 12 would convert the halves one by one
+#else
     return __builtin_convertvector(v, Doubles);
+#endif
   }
 };
 

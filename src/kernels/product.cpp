@@ -172,7 +172,8 @@ inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile
   }
   if (y.whole && (!y.add || k == 0)) {
     if (y.add) tile.from = {y.c.data, y.c.row, y.c.vector};
-    tile.to = y.c;
+    // Field by field: a copy at once would wait for the stores of the single ones.
+    tile.to.data = y.c.data, tile.to.row = y.c.row, tile.to.vector = y.c.vector;
     return multiply(tile, k, depth);
   }
   multiply(tile, k, depth);
