@@ -9,8 +9,11 @@
 
 namespace taper::kernels {
 
-/// Gradients over fewer elements than these are computed in double: they may be differences of nearly equal numbers.
-inline constexpr std::int64_t kShortRun = 64;
+/// Whether gradients over `n` elements are computed in double: those of few may be differences of nearly equal numbers.
+template <class T>
+constexpr bool is_short(std::int64_t n) {
+  return sizeof(T) < sizeof(double) && n < 64;
+}
 
 // Out of line, so that the kernels of rows and of batches share them.
 
@@ -61,7 +64,7 @@ template <class T>
 /// The sums of dy and of dy h over `n` elements, h being the normalised x.
 template <class T>
 [[gnu::noinline]] SumPair gradient_sums(const Moments& m, std::int64_t n, const T* dy, const T* x) {
-  if (n < kShortRun)
+  if (is_short<T>(n))
     return sum_pairs(
         n, [ =, normal = Affine<double>(m, 1, 0) ](auto at) __attribute__((always_inline)) {
           const auto g = at(dy);
@@ -99,7 +102,7 @@ struct InputSlope {
 template <class T>
 [[gnu::noinline]] void slope_run(const Moments& m, double w, SumPair means, const T* dy, const T* x, std::int64_t n,
                                  T* dx, bool add) {
-  if (n < kShortRun)
+  if (is_short<T>(n))
     store_run(dx, n, add, [=, slope = InputSlope<double>(m, w, means)](std::int64_t i) {
       return slope(static_cast<double>(dy[i]), static_cast<double>(x[i]));
     });
