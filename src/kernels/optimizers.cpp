@@ -59,7 +59,8 @@ const T* as(const void* array) {
 
 // The arrays of a step never overlap, which `ivdep` says: there are too many of them to be compared at run time.
 
-template <bool kMomentum, class T>
+/// Without `kOptions`: momentum alone, after the first step.
+template <bool kMomentum, bool kOptions, class T>
 void sgd_range(const SgdStep& s, const StepArrays& a, std::int64_t begin, std::int64_t end) {
   T* const p = as<T>(a.p);
   const T* const g = as<T>(a.g);
@@ -70,12 +71,13 @@ void sgd_range(const SgdStep& s, const StepArrays& a, std::int64_t begin, std::i
   // d = g + decay p,  m = mu m + (1 - dampening) d,  p = p - lr (nesterov ? d + mu m : m)
   TAPER_INDEPENDENT_TURNS
   for (std::int64_t i = begin; i < end; ++i) {
-    T d = sign * g[i];
-    d = decays(d + decay * p[i], d);
+    T d = g[i];
+    if constexpr (kOptions) d = decays(sign * d + decay * p[i], sign * d);
     if constexpr (kMomentum) {
-      const T m = first(d, momentum[i] * mu + fresh * d);
+      T m = momentum[i] * mu + fresh * d;
+      if constexpr (kOptions) m = first(d, m);
       momentum[i] = m;
-      d = nesterov(d + mu * m, m);
+      d = kOptions ? nesterov(d + mu * m, m) : m;
     }
     p[i] = p[i] + rate * d;
   }
@@ -183,9 +185,12 @@ void rmsprop_range(const RmspropNumbers<T>& numbers, const StepArrays& arrays, s
 
 template <class T>
 void sgd_step(const SgdStep& s, std::span<const StepArrays> arrays) {
-  for_each_range(arrays, 4, [&](const StepArrays& a, std::int64_t begin, std::int64_t end) {
-    s.momentum == 0 ? sgd_range<false, T>(s, a, begin, end) : sgd_range<true, T>(s, a, begin, end);
-  });
+  const bool options = s.first || s.nesterov || s.maximize || s.weight_decay != 0;
+  const auto range = s.momentum == 0 ? sgd_range<false, true, T>
+                     : options       ? sgd_range<true, true, T>
+                                     : sgd_range<true, false, T>;
+  for_each_range(arrays, 4,
+                 [&s, range](const StepArrays& a, std::int64_t begin, std::int64_t end) { range(s, a, begin, end); });
 }
 
 template <class T>

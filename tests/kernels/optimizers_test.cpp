@@ -80,6 +80,21 @@ TEST_CASE("SGD steps as PyTorch does") {
         kRounding);
 }
 
+TEST_CASE("momentum alone steps as it does beside other options") {
+  const auto g = numbers<float>(1009, 3), start = numbers<float>(1009, 4);
+  std::vector<float> against = g;
+  for (float& v : against) v = -v;
+  const auto after = [&](const std::vector<float>& gradient, bool maximize) {
+    std::vector<float> p = start, momentum(p.size(), 0.25f);
+    for (int step = 0; step < 3; ++step)
+      sgd_step<float>({.lr = 0.1, .momentum = 0.9, .dampening = 0.2, .maximize = maximize},
+                      halves<float>(p, gradient, &momentum, nullptr, nullptr, 67));
+    p.insert(p.end(), momentum.begin(), momentum.end());
+    return p;
+  };
+  CHECK(after(g, false) == after(against, true));
+}
+
 TEST_CASE("Adam and AdamW step as PyTorch does") {
   CHECK(distance(after_adam({.lr = 0.1}, false),
                  Doubles{0.6384439461476404, -0.011465562464342494, -0.7861737233169803, 0.8886729750555176,
