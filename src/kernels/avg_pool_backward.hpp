@@ -94,9 +94,9 @@ struct Windows {
 /// dx_i = g_newest + ... + g_oldest for `n` positions from vector `first` on, whose first window is at `at`; for every
 /// row of gradients of windows in `rows` rows `pitch` apart.
 template <class A, class T>
-[[gnu::noinline]] void spread_rows(const Windows<A>& windows, const Spread<A>& spread, std::int64_t first,
-                                   std::int64_t at, std::int64_t n, const Repeat& repeat, std::int64_t rows,
-                                   std::int64_t pitch, bool add, T* dx) {
+[[gnu::noinline]] void spread_rows(Windows<A> windows, const Spread<A>& spread, std::int64_t first, std::int64_t at,
+                                   std::int64_t n, Repeat repeat, std::int64_t rows, std::int64_t pitch, bool add,
+                                   T* dx) {
   // What is added is rounded before.
   const auto rounded = [](const Vec<A>& s) {
     T some[kLanes<A>];

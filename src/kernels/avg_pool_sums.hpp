@@ -8,7 +8,8 @@
 #include "kernels/sum_row.hpp"
 
 /// The loops of average pools, forward and backward: sums of rows, and sums of windows of one row. They are templates
-/// over A, in which is summed, and T, in which memory is.
+/// over A, in which is summed, and T, in which memory is. Their parameters are values, which what is stored cannot
+/// change for all that the compiler knows, as it could what they refer to.
 namespace taper::kernels::average {
 
 /// Windows with at most this many rows and columns are summed in the type of the elements.
@@ -61,7 +62,7 @@ template <class A, int V, class T, class Read>
 /// sum_c = finish(x_c + x_{c + step} + ..., c, &sum_c) over rows of rows, from the first on; at least one.
 template <class A, class T, class Finish>
 [[gnu::noinline]] void sum_rows(const T* x, Rows outer, Rows inner, std::int64_t n, Repeat repeat, A* sum,
-                                const Finish& finish) {
+                                Finish finish) {
   if (outer.terms * inner.terms == 1 && !finish.depends_on_column()) repeat.join(n, n);
   const auto read = [](const T* at) { return load<A>(at); };
   for (std::int64_t r = 0; r < repeat.count; ++r, x += repeat.x_step, sum += repeat.y_step) {
@@ -115,8 +116,8 @@ template <class Term>
 /// y_o = (x_{S o} + ... + x_{S o + k - 1}) / divisor_o, as many windows at a time as fill a vector. May read what
 /// windows would hold that complete the last vector, and S - 1 elements more.
 template <int S, class A, class T>
-[[gnu::noinline]] void average_taps(const A* x, std::int64_t k, std::int64_t n, const Repeat& repeat,
-                                    const Divisor<A>& divisor, T* y) {
+[[gnu::noinline]] void average_taps(const A* x, std::int64_t k, std::int64_t n, Repeat repeat, Divisor<A> divisor,
+                                    T* y) {
   for (std::int64_t r = 0; r < repeat.count; ++r, x += repeat.x_step, y += repeat.y_step)
     store_quotients(n, divisor, y, [=](std::int64_t o) {
       return sum_terms_of(k, [at = x + S * o](std::int64_t t) {
@@ -131,7 +132,7 @@ template <int S, class A, class T>
 
 /// The same for k = S.
 template <int S, class A, class T>
-[[gnu::noinline]] void average_groups(const A* x, std::int64_t n, Repeat repeat, const Divisor<A>& divisor, T* y) {
+[[gnu::noinline]] void average_groups(const A* x, std::int64_t n, Repeat repeat, Divisor<A> divisor, T* y) {
   if (!divisor.each_by) repeat.join(S * n, n);
   for (std::int64_t r = 0; r < repeat.count; ++r, x += repeat.x_step, y += repeat.y_step)
     store_quotients(n, divisor, y, [=](std::int64_t o) {
@@ -145,7 +146,7 @@ template <int S, class A, class T>
 /// windows to complete the last four. Reads at most three elements in front of a window, and none if it has four.
 template <class A, class T>
 [[gnu::noinline]] void average_spans(const A* x, const Span* spans, std::int64_t shortest, std::int64_t n,
-                                     const Repeat& repeat, const Divisor<A>& divisor, T* y) {
+                                     Repeat repeat, Divisor<A> divisor, T* y) {
   using V = Four<A>;
   using Bits = typename FourOf<A>::Bits;
   // The last r of four lanes.
@@ -177,8 +178,8 @@ template <class A, class T>
 
 /// The same for long windows, one by one: y_o = sum_row of the window / divisor_o
 template <class X, class T>
-[[gnu::noinline]] void average_long_spans(const X* x, const Span* spans, std::int64_t n, const Repeat& repeat,
-                                          const Divisor<double>& divisor, T* y) {
+[[gnu::noinline]] void average_long_spans(const X* x, const Span* spans, std::int64_t n, Repeat repeat,
+                                          Divisor<double> divisor, T* y) {
   for (std::int64_t r = 0; r < repeat.count; ++r, x += repeat.x_step, y += repeat.y_step)
     for (std::int64_t o = 0; o < n; ++o)
       y[o] = static_cast<T>(divisor(sum_row(x + spans[o].first, spans[o].last - spans[o].first), o));
