@@ -128,8 +128,11 @@ void take_taps(const T* x, std::int64_t stride, std::int64_t step, I at, std::in
 template <bool kIndexed, class I, class T>
 void take_row(const T* x, std::int64_t stride, std::int64_t step, std::int64_t taps, I at, std::int64_t n, T* best,
               I* where) {
-  while (taps > 0) {
-    const std::int64_t k = taps == 4 ? 2 : std::min<std::int64_t>(taps, 3);
+  const bool in_pairs = stride == 2 && step == 1;
+  for (std::int64_t left = taps; left > 0;) {
+    // Where the stride is two, both of a pair become vectors; a tap alone is taken with the one before it again.
+    if (in_pairs && left == 1 && taps > 1) x -= 1, at -= I(kIndexed), left = 2;
+    const std::int64_t k = std::min<std::int64_t>(left, in_pairs || left == 4 ? 2 : 3);
     if (k == 3)
       take_taps<3, kIndexed>(x, stride, step, at, n, best, where);
     else if (k == 2)
@@ -138,7 +141,7 @@ void take_row(const T* x, std::int64_t stride, std::int64_t step, std::int64_t t
       take_taps<1, kIndexed>(x, stride, step, at, n, best, where);
     x += k * step;
     if (kIndexed) at += static_cast<I>(k * step);
-    taps -= k;
+    left -= k;
   }
 }
 
@@ -178,42 +181,53 @@ void take_long_row(const T* x, std::int64_t taps, I at, std::int64_t n, T* best,
   }
 }
 
-/// Windows [o0, o1) of a row, which no border cuts off.
+/// The last of the positions.
+std::int64_t last_of(const Taps& taps) { return taps.first + (taps.last - 1 - taps.first) / taps.step * taps.step; }
+
+/// Windows [o0, o1) of a row, which no border cuts off; `x` has `room` elements. Vectors are completed by windows that
+/// nobody asks for where that stays within the input.
 template <bool kIndexed, class I, class T>
-void inner_windows(const Pool& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x, T* y,
-                   std::int64_t* index) {
+void inner_windows(const Pool& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x,
+                   std::int64_t room, T* y, std::int64_t* index) {
+  constexpr std::int64_t kWhole = 16;
   const Window1d& w = p.w.window;
   const std::int64_t step = std::min(w.dilation, p.w.in);
   const bool is_long = w.stride == 1 && step == 1 && w.kernel > 6 && w.kernel <= kTile;
+  T best[kTile];
   I where[kTile];
   for (std::int64_t o = o0; o < o1; o += kTile) {
     const std::int64_t n = std::min(kTile, o1 - o), stride = n > 1 ? w.stride : 1;
     const std::int64_t start = o * w.stride - w.padding_left;
     const std::int64_t corner = (d.first * p.h.in + h.first) * p.w.in + start;
-    std::fill(y + o, y + o + n, -std::numeric_limits<T>::infinity());
+    const std::int64_t whole = (n + kWhole - 1) / kWhole * kWhole;
+    const std::int64_t last = (last_of(d) * p.h.in + last_of(h)) * p.w.in + start + (w.kernel - 1) * step;
+    const bool completes = n > 1 && stride <= kWhole && last + (whole - 1) * stride < room;
+    const std::int64_t count = completes ? whole : n;
+    std::fill(best, best + count, -std::numeric_limits<T>::infinity());
     if (kIndexed)
-      for (std::int64_t i = 0; i < n; ++i) where[i] = static_cast<I>(corner + i * stride);
+      for (std::int64_t i = 0; i < count; ++i) where[i] = static_cast<I>(corner + i * stride);
     for (std::int64_t i = d.first; i < d.last; i += d.step)
       for (std::int64_t j = h.first; j < h.last; j += h.step) {
         const std::int64_t at = (i * p.h.in + j) * p.w.in + start;
         if (is_long)
-          take_long_row<kIndexed>(x + at, w.kernel, static_cast<I>(at), n, y + o, where);
+          take_long_row<kIndexed>(x + at, w.kernel, static_cast<I>(at), count, best, where);
         else
-          take_row<kIndexed>(x + at, stride, step, w.kernel, static_cast<I>(at), n, y + o, where);
+          take_row<kIndexed>(x + at, stride, step, w.kernel, static_cast<I>(at), count, best, where);
       }
+    std::copy(best, best + n, y + o);
     if (kIndexed) std::copy(where, where + n, index + o);
   }
 }
 
 template <class T>
-void inner_windows(const Pool& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x, T* y,
-                   std::int64_t* index) {
-  // Places as wide as the elements make the faster loop; a place and a stride together stay below 2^31.
+void inner_windows(const Pool& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x,
+                   std::int64_t room, T* y, std::int64_t* index) {
+  // Places as wide as the elements make the faster loop; a place and some strides together stay below 2^31.
   constexpr std::int64_t kNarrow = std::int64_t{1} << 30;
-  if (!index) return inner_windows<false, std::int32_t>(p, d, h, o0, o1, x, y, index);
+  if (!index) return inner_windows<false, std::int32_t>(p, d, h, o0, o1, x, room, y, index);
   if (sizeof(T) == 4 && p.d.in * p.h.in * p.w.in < kNarrow)
-    return inner_windows<true, std::int32_t>(p, d, h, o0, o1, x, y, index);
-  inner_windows<true, std::int64_t>(p, d, h, o0, o1, x, y, index);
+    return inner_windows<true, std::int32_t>(p, d, h, o0, o1, x, room, y, index);
+  inner_windows<true, std::int64_t>(p, d, h, o0, o1, x, room, y, index);
 }
 
 /// y_o = x[index_o], the largest element of window o.
@@ -226,7 +240,8 @@ void one_window(const Pool& p, const Taps& d, const Taps& h, const Taps& w, std:
 }
 
 template <class T>
-void fixed_forward_row(const Pool& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
+void fixed_forward_row(const Pool& p, const Taps& d, const Taps& h, const T* x, std::int64_t room, T* y,
+                       std::int64_t* index) {
   const Window1d& w = p.w.window;
   const std::int64_t reach = p.w.in + w.padding_left - 1 - w.dilation * (w.kernel - 1);
   std::int64_t first = w.padding_left == 0 ? 0 : (w.padding_left - 1) / w.stride + 1;
@@ -236,12 +251,13 @@ void fixed_forward_row(const Pool& p, const Taps& d, const Taps& h, const T* x, 
   if (first >= last) first = last = p.w.out;
   const auto border = [&](std::int64_t o) { one_window(p, d, h, window_taps(w, p.w.in, o), o, x, y, index); };
   for (std::int64_t o = 0; o < first; ++o) border(o);
-  inner_windows(p, d, h, first, last, x, y, index);
+  inner_windows(p, d, h, first, last, x, room, y, index);
   for (std::int64_t o = last; o < p.w.out; ++o) border(o);
 }
 
 template <class T>
-void adaptive_forward_row(const Pool& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
+void adaptive_forward_row(const Pool& p, const Taps& d, const Taps& h, const T* x, std::int64_t, T* y,
+                          std::int64_t* index) {
   auto cursor = p.w.cursor(0);
   for (std::int64_t o = 0; o < p.w.out; ++o, cursor.next()) {
     const WindowBounds b = cursor.bounds();
@@ -264,7 +280,7 @@ void forward(const Pool& p, const T* x, T* y, std::int64_t* index) {
     std::int64_t plane = first / rows, d = first % rows / p.h.out, h = first % p.h.out;
     for (std::int64_t unit = first; unit < last; ++unit) {
       const auto forward_row = p.w.is_adaptive ? adaptive_forward_row<T> : fixed_forward_row<T>;
-      forward_row(p, taps_at(p.d, d), taps_at(p.h, h), x + plane * size, y + unit * p.w.out,
+      forward_row(p, taps_at(p.d, d), taps_at(p.h, h), x + plane * size, (p.planes - plane) * size, y + unit * p.w.out,
                   index ? index + unit * p.w.out : nullptr);
       if (++h < p.h.out) continue;
       h = 0;
@@ -280,27 +296,53 @@ IndexRange outputs_over(const PoolAxis& axis, std::int64_t first, std::int64_t l
   return {axis.over(first).first, axis.over(last - 1).last};
 }
 
-/// dx_i = sum of dy_o over the outputs o with index_o = i, for `n` positions of a plane from `origin` on; `d`, `h` and
-/// `w` are the outputs that may have chosen them.
-template <class T>
-void backward_block(const Pool& p, const IndexRange& d, const IndexRange& h, const IndexRange& w, std::int64_t origin,
-                    std::int64_t n, const T* dy, const std::int64_t* index, T* dx, bool add) {
-  double sum[kBlock + 1];  // behind the last position: what went elsewhere
-  std::fill(sum, sum + n, 0.0);
-  const auto count = static_cast<std::uint64_t>(n);
-  for (std::int64_t i = d.first; i < d.last; ++i)
-    for (std::int64_t j = h.first; j < h.last; ++j) {
+/// Whether no position lies in two windows.
+bool is_disjoint(const PoolAxis& axis) {
+  return !axis.is_adaptive && axis.window.dilation * (axis.window.kernel - 1) < axis.window.stride;
+}
+
+/// Some positions of a plane, `n` of them from `origin` on, and the outputs that may have chosen them.
+struct Block {
+  std::int64_t origin, n;
+  IndexRange d, h, w;
+};
+
+/// Calls visit(i, o) for all outputs o of a block's windows, i being the place in the block that was chosen; places
+/// elsewhere are not below its size.
+template <class Visit>
+void for_choices(const Pool& p, const Block& b, const std::int64_t* index, const Visit& visit) {
+  for (std::int64_t i = b.d.first; i < b.d.last; ++i)
+    for (std::int64_t j = b.h.first; j < b.h.last; ++j) {
       const std::int64_t row = (i * p.h.out + j) * p.w.out;
-      for (std::int64_t o = row + w.first; o < row + w.last; ++o) {
-        const std::uint64_t at = static_cast<std::uint64_t>(index[o]) - static_cast<std::uint64_t>(origin);
-        sum[std::min(at, count)] += static_cast<double>(dy[o]);
-      }
+      for (std::int64_t o = row + b.w.first; o < row + b.w.last; ++o)
+        visit(static_cast<std::uint64_t>(index[o]) - static_cast<std::uint64_t>(b.origin), o);
     }
-  dx += origin;
+}
+
+/// dx_i = sum of dy_o over the outputs o with index_o = i, for the positions of a block.
+template <class T>
+void backward_block(const Pool& p, const Block& b, const T* dy, const std::int64_t* index, T* dx, bool add) {
+  double sum[kBlock + 1];  // behind the last position: what went elsewhere
+  std::fill(sum, sum + b.n, 0.0);
+  const auto n = static_cast<std::uint64_t>(b.n);
+  for_choices(p, b, index,
+              [&](std::uint64_t at, std::int64_t o) { sum[std::min(at, n)] += static_cast<double>(dy[o]); });
+  dx += b.origin;
   if (add)
-    for (std::int64_t i = 0; i < n; ++i) dx[i] += static_cast<T>(sum[i]);
+    for (std::int64_t i = 0; i < b.n; ++i) dx[i] += static_cast<T>(sum[i]);
   else
-    for (std::int64_t i = 0; i < n; ++i) dx[i] = static_cast<T>(sum[i]);
+    for (std::int64_t i = 0; i < b.n; ++i) dx[i] = static_cast<T>(sum[i]);
+}
+
+/// The same where no two outputs can have chosen one position.
+template <class T>
+void backward_disjoint(const Pool& p, const Block& b, const T* dy, const std::int64_t* index, T* dx, bool add) {
+  dx += b.origin;
+  if (!add) std::fill(dx, dx + b.n, T(0));
+  const auto n = static_cast<std::uint64_t>(b.n);
+  for_choices(p, b, index, [&](std::uint64_t at, std::int64_t o) {
+    if (at < n) dx[at] += dy[o];
+  });
 }
 
 template <class T>
@@ -318,9 +360,11 @@ void backward(const Pool& p, const T* dy, const std::int64_t* index, T* dx, bool
       const std::int64_t plane = unit / blocks, block = unit % blocks;
       const std::int64_t d = block / (across * down) * bd, h = block / across % down * bh, w = block % across * bw;
       const std::int64_t d1 = std::min(d + bd, depth), h1 = std::min(h + bh, height), w1 = std::min(w + bw, width);
-      backward_block(p, outputs_over(p.d, d, d1), outputs_over(p.h, h, h1), outputs_over(p.w, w, w1),
-                     (d * height + h) * width + w, (d1 - d) * (h1 - h) * (w1 - w), dy + plane * outputs,
-                     index + plane * outputs, dx + plane * size, add);
+      const Block b{(d * height + h) * width + w, (d1 - d) * (h1 - h) * (w1 - w), outputs_over(p.d, d, d1),
+                    outputs_over(p.h, h, h1), outputs_over(p.w, w, w1)};
+      const auto run =
+          is_disjoint(p.d) && is_disjoint(p.h) && is_disjoint(p.w) ? backward_disjoint<T> : backward_block<T>;
+      run(p, b, dy + plane * outputs, index + plane * outputs, dx + plane * size, add);
     }
   });
 }
