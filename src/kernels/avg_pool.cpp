@@ -106,6 +106,21 @@ bool is_dilated(const AvgPoolParams& q) {
   return false;
 }
 
+/// Whether the one window of each plane is the plane. Only where there are planes do 64 bits hold their size.
+bool is_global(const AvgPoolParams& q) {
+  if (q.planes <= 0) return false;
+  for (int i = 0; i < 3; ++i)
+    if (q.out[i] != 1 || q.kernel[i] != q.in[i] || q.padding_left[i] != 0 || q.padding_right[i] != 0) return false;
+  return true;
+}
+
+std::int64_t plane_size(const AvgPoolParams& q) { return q.in[0] * q.in[1] * q.in[2]; }
+
+/// What a global pool divides by.
+double global_divisor(const AvgPoolParams& q) {
+  return static_cast<double>(q.divisor_override != 0 ? q.divisor_override : plane_size(q));
+}
+
 bool is_empty(const AdaptiveAvgPoolParams& q) { return q.out[0] == 0 || q.out[1] == 0 || q.out[2] == 0; }
 
 /// Whether float32 is exact enough for sums over windows of such extents, and for what divides them.
@@ -140,12 +155,15 @@ void backward(const Pool& p, const T* dy, T* dx, bool add) {
 template <class T>
 void avg_pool(const AvgPoolParams& params, const T* x, T* y) {
   if (is_dilated(params)) return dilated_avg_pool(params, x, y);
+  if (is_global(params)) return average::forward_runs(params.planes, plane_size(params), global_divisor(params), x, y);
   forward(make_pool(params), x, y);
 }
 
 template <class T>
 void avg_pool_backward(const AvgPoolParams& params, const T* dy, T* dx, bool add) {
   if (is_dilated(params)) return dilated_avg_pool_backward(params, dy, dx, add);
+  if (is_global(params))
+    return average::backward_runs(params.planes, plane_size(params), global_divisor(params), dy, dx, add);
   backward(make_pool(params), dy, dx, add);
 }
 
