@@ -30,7 +30,7 @@ def geometry():
 
 
 def average_pools():
-    loops, module, axis = "src/kernels/avg_pool_loops.hpp", "modules/pool.cpp", "src/kernels/pool_axis.hpp"
+    module, axis = "modules/pool.cpp", "src/kernels/pool_axis.hpp"
     fixed = "src/kernels/avg_pool.cpp"
     shared = "modules/pool_geometry.hpp"
     yield Mutant("stride of the wrong dimension", shared, "p.stride[at] = window.stride;",
@@ -41,9 +41,9 @@ def average_pools():
                  "every layer gives PyTorch's*")
     yield Mutant("divisor_override dropped", module, "geometry.params.divisor_override = divisor_of(options).value_or(0);", "",
                  "every layer gives PyTorch's*")
-    yield Mutant("divisor_override ignored by the kernel", fixed, "if (q.divisor_override != 0)", "if (false)",
+    yield Mutant("divisor_override ignored by the kernel", fixed, "if (divisor_override != 0)", "if (false)",
                  "*average pools*")
-    yield Mutant("even windows that are not", fixed, "if (q.in[i] % q.out[i] != 0) return std::nullopt;", "",
+    yield Mutant("even windows that are not", fixed, "return in % out == 0 ? PoolAxis", "return out > 0 ? PoolAxis",
                  "adaptive average pools*")
     yield Mutant("uniform divisor of the first window", axis,
                  "if (first != last || (first != window.kernel && out > 2)) return std::nullopt;",
@@ -53,9 +53,10 @@ def average_pools():
                  "for (; o < o1; ++o) visit(o, o + 1, w.kernel);", "*average pools*")
     yield Mutant("gradient of an empty adaptive output not cleared", fixed, "if (!add) std::fill(dx, dx + params.planes",
                  "if (false) std::fill(dx, dx + params.planes", "an empty adaptive output*")
-    yield Mutant("last window of a tile left out", "src/kernels/avg_pool_forward.hpp",
-                 "for (std::int64_t o = o0; o < o1; ++o, cursor.next()) {",
-                 "for (std::int64_t o = o0; o + 1 < o1; ++o, cursor.next()) {", "*average pools*")
+    yield Mutant("last window of a row left out", "src/kernels/pool_lanes.hpp", "if (i < n) part(i, n - i);",
+                 "if (i + 1 < n) part(i, n - i);", "*average pools*")
+    yield Mutant("an infinity left in the sums behind it", "src/kernels/avg_pool_sums.hpp",
+                 "return before[0] - before[0] == 0;", "return true;", "an infinity*")
     yield Mutant("gradient of dilated pools overwritten", "src/kernels/dilated_avg_pool.cpp",
                  "target[n] = add ? target[n] + static_cast<T>(sums[n]) : static_cast<T>(sums[n]);",
                  "target[n] = static_cast<T>(add ? sums[n] : sums[n]);", "*average pools*")
@@ -352,10 +353,10 @@ def max_pools():
     yield Mutant("NaN loses", file, "return (v > best) | (v != v);", "return v > best;", "*NaN*")
     yield Mutant("dilation of max pools dropped", file, ".dilation = q.dilation[i]", ".dilation = 1", "*max pool*")
     yield Mutant("gradient of max pools overwritten", file,
-                 "for (std::int64_t i = 0; i < n; ++i) dx[i] += static_cast<T>(sum[i]);",
-                 "for (std::int64_t i = 0; i < n; ++i) dx[i] = static_cast<T>(sum[i]);", "*max pool*")
-    yield Mutant("several windows' gradients overwritten", file, "sum[std::min(at, count)] += static_cast<double>(dy[o]);",
-                 "sum[std::min(at, count)] = static_cast<double>(dy[o]);", "*max pool*")
+                 "for (std::int64_t i = 0; i < b.n; ++i) dx[i] += static_cast<T>(sum[i]);",
+                 "for (std::int64_t i = 0; i < b.n; ++i) dx[i] = static_cast<T>(sum[i]);", "*max pool*")
+    yield Mutant("several windows' gradients overwritten", file, "sum[std::min(at, n)] += static_cast<double>(dy[o]);",
+                 "sum[std::min(at, n)] = static_cast<double>(dy[o]);", "*max pool*")
     yield Mutant("unpooling leaves what was there", "src/kernels/max_unpool.cpp",
                  "std::fill(y + first * p.out, y + last * p.out, T(0));", "", "*unpool*")
     yield Mutant("volume of a cut-off window of LPPool", "modules/lp_pool.cpp",

@@ -441,6 +441,45 @@ TEST_CASE("averages of float32 are exact to one unit in the last place") {
   }
 }
 
+template <class T>
+bool spoils_its_windows_alone(std::int64_t k, std::int64_t s, std::int64_t p, T value) {
+  const std::int64_t length = 311, at = 97;
+  const AvgPool pool = fixed({length}, {k}, {s}, {p});
+  const auto holds = [&](std::int64_t o, std::int64_t i) { return o * s - p <= i && i < o * s - p + k; };
+  std::vector<T> x(std::size_t(length), T(1)), dy(std::size_t(outputs(pool)), T(1));
+  const std::size_t chosen = dy.size() / 3;
+  x[std::size_t(at)] = dy[chosen] = value;
+  const auto y = run_forward(pool, x), dx = run_backward(pool, dy);
+  bool alone = true;
+  for (std::size_t o = 0; o < y.size(); ++o) alone &= std::isfinite(y[o]) != holds(std::int64_t(o), at);
+  for (std::size_t i = 0; i < dx.size(); ++i)
+    alone &= std::isfinite(dx[i]) != holds(std::int64_t(chosen), std::int64_t(i));
+  return alone;
+}
+
+TEST_CASE("an infinity or a NaN spoils the windows that hold it alone, forward and backward") {
+  for (const auto& [k, s] : std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1},
+                                                                               {2, 2},
+                                                                               {3, 1},
+                                                                               {3, 2},
+                                                                               {3, 3},
+                                                                               {5, 5},
+                                                                               {7, 3},
+                                                                               {11, 1},
+                                                                               {25, 1},
+                                                                               {25, 4},
+                                                                               {25, 25},
+                                                                               {101, 1},
+                                                                               {101, 7}})
+    for (const std::int64_t p : {std::int64_t{0}, k / 2}) {
+      CAPTURE(k, s, p);
+      CHECK(spoils_its_windows_alone(k, s, p, INFINITY));
+      CHECK(spoils_its_windows_alone(k, s, p, double(NAN)));
+      CHECK(spoils_its_windows_alone(k, s, p, -double(INFINITY)));
+      CHECK(spoils_its_windows_alone(k, s, p, NAN));
+    }
+}
+
 TEST_CASE("average pools give the same bits on any number of threads") {
   Draw draw(11);
   const int before = kernels::max_threads();
