@@ -47,6 +47,9 @@ struct Slab {
   }
 };
 
+/// The largest stride of a signal that slabs are made for.
+inline constexpr std::int64_t kSlabStride = 64;
+
 /// The most columns of a block with a slab.
 inline constexpr std::int64_t kSlabColumns = 1024;
 
@@ -80,7 +83,7 @@ inline Reach find_reach(const Sweep& s, Slab& slab) {
   Reach reach;
   for (int d = 0; d < 3; ++d) {
     const Axis& axis = s.axis[d];
-    if (axis.stride > 64 || s.taps[d] > longest) return reach;
+    if (axis.stride > kSlabStride || s.taps[d] > longest) return reach;
     const std::int64_t last = (s.taps[d] - 1) * axis.shift_step;
     slab.low[d] = floor_div(axis.shift + std::min<std::int64_t>(last, 0), axis.stride);
     reach.span[d] = floor_div(axis.shift + std::max<std::int64_t>(last, 0), axis.stride) - slab.low[d];
@@ -175,19 +178,22 @@ void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* 
                T* to) {
   const std::int64_t base[3] = {region.d + slab.low[0], region.h + slab.low[1], region.w + slab.low[2]};
   const Axis *depth = &s.axis[0], *height = &s.axis[1], *width = &s.axis[2];
+  const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
+  // The elements [skip, end) of a line lie in the signal: the same for all lines of a remainder.
+  std::int64_t skips[kSlabStride], ends[kSlabStride];
+  for (std::int64_t rw = 0; rw < width->stride; ++rw) {
+    skips[rw] = std::clamp<std::int64_t>(-base[2], 0, slab.extent[2]);
+    ends[rw] = std::clamp(floor_div(width->length - 1 - rw, width->stride) + 1 - base[2], skips[rw], slab.extent[2]);
+  }
   for (std::int64_t c = first; c < first + n; ++c) {
     const T* from = x + c * s.signal_size;
     for (std::int64_t rd = 0; rd < depth->stride; ++rd)
       for (std::int64_t rh = 0; rh < height->stride; ++rh)
         for (std::int64_t rw = 0; rw < width->stride; ++rw) {
-          const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
           T* line = to;
           to += grid;
           if (!(slab.phases[0] >> rd & slab.phases[1] >> rh & slab.phases[2] >> rw & 1)) continue;
-          // The elements [skip, end) of a line lie in the signal.
-          const std::int64_t skip = std::clamp<std::int64_t>(-base[2], 0, slab.extent[2]);
-          const std::int64_t end =
-              std::clamp(floor_div(width->length - 1 - rw, width->stride) + 1 - base[2], skip, slab.extent[2]);
+          const std::int64_t skip = skips[rw], end = ends[rw];
           for (std::int64_t i = 0; i < slab.extent[0]; ++i)
             for (std::int64_t j = 0; j < slab.extent[1]; ++j, line += slab.extent[2]) {
               const std::int64_t d = (base[0] + i) * depth->stride + rd, h = (base[1] + j) * height->stride + rh;

@@ -7,10 +7,12 @@ namespace taper::kernels {
 
 namespace {
 
-/// Whether `n` rows, `row` elements apart, lie so near each other that nothing is gained by bringing them together.
+/// Whether `n` rows, `row` elements apart, lie so near each other that nothing is gained by bringing them together. The
+/// wider the vectors, the longer a tile computes with what it loads, and may wait for the second-level cache.
 template <class T>
 bool is_near(std::int64_t row, std::int64_t n) {
-  return row <= (std::int64_t{1} << 18) / static_cast<std::int64_t>(sizeof(T)) / n;
+  constexpr std::int64_t bytes = kVectorBytes == 64 ? 1 << 18 : 3 << 13;
+  return row <= bytes / static_cast<std::int64_t>(sizeof(T)) / n;
 }
 
 /// The rows [i, i + rows) of op(A) for the terms [k, k + depth).
