@@ -26,7 +26,7 @@ template <class T, int N>
 /// The better of two, or of each lane's two: NaN before anything else.
 template <bool largest, class V>
 [[gnu::always_inline]] inline V better_of(V v, V best) {
-  return (largest ? v > best : v < best) | (v != v) ? v : best;
+  return ((largest ? v > best : v < best) | (v != v)) ? v : best;
 }
 
 /// The same, but `best` if `v` is NaN.

@@ -317,7 +317,7 @@ inline V vector_sigmoid(V x) {
   using T = Element<V>;
   // e^-|x| cannot overflow; where it is small, e / (1 + e) = e - e e / (1 + e) loses less.
   const V e = vector_exp_negative(-magnitude_of(x)), y = (x < 0 ? e : each<V>(1)) / (1 + e);
-  return (x < 0) & (e < T(0.5)) ? fused(-e, y, e) : y;
+  return ((x < 0) & (e < T(0.5))) ? fused(-e, y, e) : y;
 }
 
 /// What the normal distribution says of |x|: e^(-x^2 / 2), and the probability of what lies beyond, on one side: 5 ulp,
