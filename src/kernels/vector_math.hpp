@@ -22,11 +22,13 @@
 
 namespace taper::kernels {
 
-/// What a function of numbers or of vectors of numbers works on: the type of an element, and integers of the same size.
+/// What a function of numbers or of vectors of numbers works on: the type of an element, and unsigned integers of the
+/// same size.
 template <class V>
 struct Elements {
   using Type = std::remove_cvref_t<decltype(V{}[0])>;
-  using Bits = decltype(V{} < V{});
+  using Word = std::conditional_t<sizeof(Type) == 4, std::uint32_t, std::uint64_t>;
+  using Bits [[gnu::vector_size(sizeof(V))]] = Word;
 };
 template <>
 struct Elements<float> {

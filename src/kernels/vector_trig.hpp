@@ -27,13 +27,13 @@ inline ReducedAngle reduced_angle(Doubles x) {
 }
 
 /// Whether bit `k` of the quadrant is set, in every lane.
-inline auto quadrant_bit(Doubles shifted, int cosine, int k) {
+inline auto quadrant_bit(Doubles shifted, std::uint64_t cosine, int k) {
   using Bits = typename Elements<Doubles>::Bits;
-  return ((std::bit_cast<Bits>(shifted) + cosine) & (1 << k)) != 0;
+  return ((std::bit_cast<Bits>(shifted) + cosine) & (std::uint64_t{1} << k)) != 0;
 }
 
 /// The sine, or with `cosine` = 1 the cosine, of moderate angles: 0.8 ulp.
-inline Doubles near_sine(Doubles x, int cosine) {
+inline Doubles near_sine(Doubles x, std::uint64_t cosine) {
   constexpr double kS[] = {8.33333333332248946124e-03, -1.98412698298579493134e-04, 2.75573137070700676789e-06,
                            -2.50507602534068634195e-08, 1.58969099521155010221e-10};
   constexpr double kC[] = {4.16666666666666019037e-02,  -1.38888888888741095749e-03, 2.48015872894767294178e-05,
@@ -47,7 +47,7 @@ inline Doubles near_sine(Doubles x, int cosine) {
 }
 
 /// The same with float's accuracy, for |x| < 2^28 pi / 2.
-inline Doubles near_sine_of_float(Doubles x, int cosine) {
+inline Doubles near_sine_of_float(Doubles x, std::uint64_t cosine) {
   constexpr double kS[] = {-0.166666666416265235595, 0.0083333293858894631756, -0.000198393348360966317347,
                            0.0000027183114939898219064};
   constexpr double kC[] = {-0.499999997251031003120, 0.0416666233237390631894, -0.00138867637746099294692,
@@ -59,8 +59,8 @@ inline Doubles near_sine_of_float(Doubles x, int cosine) {
   return quadrant_bit(shifted, cosine, 1) ? -y : y;
 }
 
-inline Pack<double> near_sine_of(Pack<double> x, int cosine) { return near_sine(x, cosine); }
-inline Pack<float> near_sine_of(Pack<float> x, int cosine) {
+inline Pack<double> near_sine_of(Pack<double> x, std::uint64_t cosine) { return near_sine(x, cosine); }
+inline Pack<float> near_sine_of(Pack<float> x, std::uint64_t cosine) {
   AsManyFloats half[2];
   std::memcpy(half, &x, sizeof half);
   for (AsManyFloats& h : half)
@@ -71,7 +71,7 @@ inline Pack<float> near_sine_of(Pack<float> x, int cosine) {
 
 /// Where the angle is beyond `most`, the standard library's sine or cosine in its place.
 template <class V>
-[[gnu::noinline, gnu::cold]] V with_far_sines(V x, V y, Element<V> most, int cosine) {
+[[gnu::noinline, gnu::cold]] V with_far_sines(V x, V y, Element<V> most, std::uint64_t cosine) {
   constexpr int kLanes = static_cast<int>(sizeof(V) / sizeof(Element<V>));
   for (int k = 0; k < kLanes; ++k)
     if (std::abs(x[k]) > most) y[k] = cosine != 0 ? std::cos(x[k]) : std::sin(x[k]);
@@ -80,7 +80,7 @@ template <class V>
 
 /// The sine, or with `cosine` = 1 the cosine: 1 ulp. It is long, and so compiled once.
 template <class V>
-[[gnu::noinline]] V vector_sine(V x, int cosine) {
+[[gnu::noinline]] V vector_sine(V x, std::uint64_t cosine) {
   constexpr Element<V> kMost = sizeof(Element<V>) == sizeof(float) ? 4e8 : 1.6e6;
   V y = near_sine_of(x, cosine);
   if (cosine == 0) y = x == 0 ? x : y;
