@@ -115,8 +115,8 @@ def convolutions():
                  "s.result_line = result_size;", "convolutions agree*")
     yield Mutant("gradient of the input overwritten", kernel, "if (stride == 1 && !add) {", "if (stride == 1) {",
                  "the gradients of a convolution add*")
-    yield Mutant("gradient of the bias of the first sample", weight, "for (std::int64_t n = 0; n < p.batch; ++n) {\n        const T* from = dy",
-                 "for (std::int64_t n = 0; n < 1; ++n) {\n        const T* from = dy", "every layer gives PyTorch's*")
+    yield Mutant("gradient of the bias of the first sample", weight, "for (std::int64_t n = 0; n < p.batch; ++n)\n        total",
+                 "for (std::int64_t n = 0; n < 1; ++n)\n        total", "every layer gives PyTorch's*")
     yield Mutant("weights' gradient of an empty batch not cleared", weight,
                  "if (!add) fill(p.out_channels * terms, T(0), dw);", "")
     yield Mutant("bias added to the wrong channel", kernel, "b != nullptr ? b + channel : nullptr,",
@@ -177,11 +177,11 @@ def optimisers():
                  "decay(T(s.weight_decay)),\n        keep(T(1))", "*step*PyTorch*")
     yield Mutant("state of the first parameter for all", file, "body(a, begin, end)", "body(arrays[0], begin, end)", "*step*PyTorch*")
     yield Mutant("amsgrad's largest not kept", file, "max_square[i] = largest;", "", "*step*PyTorch*")
-    yield Mutant("Nesterov as plain momentum", file, "d = nesterov ? d + mu * m : m;", "d = nesterov ? m : m;", "*step*PyTorch*")
-    yield Mutant("dampening in the first step too", file, "const T m = first ? d : momentum[i] * mu + fresh * d;",
-                 "const T m = first ? fresh * d : momentum[i] * mu + fresh * d;", "*step*PyTorch*")
-    yield Mutant("epsilon inside RMSprop's root", file, "const T denominator = std::sqrt(spread) + eps;",
-                 "const T denominator = std::sqrt(spread + eps);", "*ptimiser*")
+    yield Mutant("Nesterov as plain momentum", file, "d = kOptions ? nesterov(d + mu * m, m) : m;", "d = m;", "*step*PyTorch*")
+    yield Mutant("dampening in the first step too", file, "if constexpr (kOptions) m = first(d, m);",
+                 "if constexpr (kOptions) m = first(fresh * d, m);", "*step*PyTorch*")
+    yield Mutant("epsilon inside RMSprop's root", file, "const T denominator = std::sqrt(spread) + s.eps;",
+                 "const T denominator = std::sqrt(spread + s.eps);", "*ptimiser*")
     yield Mutant("Adagrad's decay one step early", file, "static_cast<double>(s.step - 1) * s.lr_decay",
                  "static_cast<double>(s.step) * s.lr_decay", "*ptimiser*")
 

@@ -5,6 +5,7 @@
 #endif
 
 #include <bit>
+#include <chrono>
 #include <new>
 
 #include "base/fail.hpp"
@@ -36,9 +37,17 @@ SizeClass size_class(std::size_t bytes) {
 
 enum class Phase : std::uint8_t { unused, open, closed };
 
+using Clock = std::chrono::steady_clock;
+
+/// From here on a block takes far longer to use than the clock to read.
+constexpr std::size_t kLargeBlock = std::size_t{1} << 20;
+/// Freed blocks of a large size that nobody asked for in that time make room for others.
+constexpr auto kIdle = std::chrono::milliseconds(500);
+
 /// What the slow paths of a thread know beside its cache.
 struct Account {
-  std::int64_t system_bytes;  ///< got from the system minus given back to it
+  Clock::time_point asked[kSizeClasses];  ///< when a block of a large size was allocated last
+  std::int64_t system_bytes;              ///< got from the system minus given back to it
   std::int64_t system_allocations;
   Phase phase;
 };
@@ -71,6 +80,24 @@ std::size_t class_bytes(int index) {
   if (index < kSmallClasses) return std::size_t(index) * kAlignment;
   const int log = 12 + (index - kSmallClasses) / 4, steps = (index - kSmallClasses) % 4 + 1;
   return (std::size_t{1} << log) + (std::size_t{1} << log) / 4 * std::size_t(steps);
+}
+
+void give_back(int index) noexcept {
+  const std::size_t bytes = class_bytes(index);
+  while (FreeBlock* block = block_cache.blocks[index]) {
+    block_cache.blocks[index] = block->next;
+    block_cache.room += bytes;
+    return_to_system(block, bytes);
+  }
+}
+
+/// Gives back blocks of large sizes that are not used any more, the largest first, until `bytes` fit.
+void make_room(std::size_t bytes) noexcept {
+  const auto now = Clock::now();
+  for (int c = kSizeClasses - 1; c >= kSmallClasses && class_bytes(c) >= kLargeBlock; --c) {
+    if (bytes <= block_cache.room) return;
+    if (now - account.asked[c] > kIdle) give_back(c);
+  }
 }
 
 /// Empties the cache when its thread ends; blocks freed even later go straight to the system.
@@ -109,6 +136,7 @@ void* allocate_slowly(std::size_t bytes) {
   if (bytes > kLargest) [[unlikely]]
     fail(ErrorKind::io, "memory: allocation too large: expected at most ", kLargest, " bytes, got ", bytes);
   const SizeClass size = size_class(bytes);
+  if (size.bytes >= kLargeBlock) account.asked[size.index] = Clock::now();
   FreeBlock* const kept = block_cache.blocks[size.index];
   if (!kept) return allocate_from_system(size.bytes);
   block_cache.blocks[size.index] = kept->next;
@@ -119,6 +147,7 @@ void* allocate_slowly(std::size_t bytes) {
 void deallocate_slowly(void* block, std::size_t bytes) noexcept {
   const SizeClass size = size_class(bytes);
   if (account.phase == Phase::unused) open_cache();
+  if (size.bytes >= kLargeBlock && size.bytes > block_cache.room && account.phase == Phase::open) make_room(size.bytes);
   if (!kKeepsBlocks || size.bytes > block_cache.room) {
     return_to_system(block, size.bytes);
     return;

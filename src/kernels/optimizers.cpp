@@ -196,7 +196,7 @@ void sgd_step(const SgdStep& s, std::span<const StepArrays> arrays) {
 template <class T>
 void adam_step(const AdamStep& s, std::span<const StepArrays> arrays) {
   const AdamNumbers<T> numbers(s);
-  for_each_range(arrays, 16, [&](const StepArrays& a, std::int64_t begin, std::int64_t end) {
+  for_each_range(arrays, 6, [&](const StepArrays& a, std::int64_t begin, std::int64_t end) {
     s.amsgrad ? adam_range<true>(numbers, a, begin, end) : adam_range<false>(numbers, a, begin, end);
   });
 }
@@ -207,7 +207,7 @@ void rmsprop_step(const RmspropStep& s, std::span<const StepArrays> arrays) {
   const bool moves = s.momentum > 0;
   const auto range = s.centered ? (moves ? rmsprop_range<true, true, T> : rmsprop_range<true, false, T>)
                                 : (moves ? rmsprop_range<false, true, T> : rmsprop_range<false, false, T>);
-  for_each_range(arrays, 12, [&numbers, range](const StepArrays& a, std::int64_t begin, std::int64_t end) {
+  for_each_range(arrays, 6, [&numbers, range](const StepArrays& a, std::int64_t begin, std::int64_t end) {
     range(numbers, a, begin, end);
   });
 }
@@ -217,7 +217,7 @@ void adagrad_step(const AdagradStep& s, std::span<const StepArrays> arrays) {
   const T decay = T(s.weight_decay), eps = T(s.eps), sign = direction<T>(s.maximize);
   const T rate = T(-(s.lr / (1 + static_cast<double>(s.step - 1) * s.lr_decay)));
   const Choice<T> decays(s.weight_decay != 0);
-  for_each_range(arrays, 10, [=](const StepArrays& a, std::int64_t begin, std::int64_t end) {
+  for_each_range(arrays, 6, [=](const StepArrays& a, std::int64_t begin, std::int64_t end) {
     T *const p = as<T>(a.p), *const sum = as<T>(a.state[0]);
     const T* const g = as<T>(a.g);
     // s = s + d^2,  p = p - lr / (1 + (t - 1) lr_decay) d / (sqrt(s) + eps)

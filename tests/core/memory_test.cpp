@@ -1,5 +1,6 @@
 #include "core/memory.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <thread>
@@ -26,5 +27,25 @@ TEST_CASE("blocks of any size are aligned, those of 4 MB and more to a huge page
     live = memory_stats().live_bytes;
   }).join();
   CHECK(aligned);
+  CHECK(live == 0);
+}
+
+TEST_CASE("freed blocks of a size that is not used any more make room for others") {
+  if (!kKeepsBlocks) return;
+  bool made_room = false;
+  std::int64_t live = -1;
+  std::thread([&] {
+    constexpr std::size_t old_size = std::size_t{64} << 20, new_size = std::size_t{8} << 20;
+    void* blocks[4];
+    for (void*& block : blocks) block = allocate(old_size);
+    for (void* block : blocks) deallocate(block, old_size);
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    deallocate(allocate(new_size), new_size);
+    const std::int64_t before = memory_stats().system_allocations;
+    deallocate(allocate(new_size), new_size);
+    made_room = memory_stats().system_allocations == before;
+    live = memory_stats().live_bytes;
+  }).join();
+  CHECK(made_room);
   CHECK(live == 0);
 }
