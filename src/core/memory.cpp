@@ -68,11 +68,9 @@ void ask_for_huge_pages([[maybe_unused]] void* block, [[maybe_unused]] std::size
 #endif
 }
 
-void free_in_system(void* block, std::size_t bytes) noexcept { ::operator delete(block, alignment_of(bytes)); }
-
 void return_to_system(void* block, std::size_t bytes) noexcept {
   account.system_bytes -= std::int64_t(bytes);
-  free_in_system(block, bytes);
+  ::operator delete(block, alignment_of(bytes));
 }
 
 /// The bytes of the blocks of a class.
@@ -82,6 +80,7 @@ std::size_t class_bytes(int index) {
   return (std::size_t{1} << log) + (std::size_t{1} << log) / 4 * std::size_t(steps);
 }
 
+/// Gives the kept blocks of a class back.
 void give_back(int index) noexcept {
   const std::size_t bytes = class_bytes(index);
   while (FreeBlock* block = block_cache.blocks[index]) {
@@ -91,8 +90,9 @@ void give_back(int index) noexcept {
   }
 }
 
-/// Gives back blocks of large sizes that are not used any more, the largest first, until `bytes` fit.
+/// Gives back blocks of large sizes that are not used any more, the largest first, until a large block fits.
 void make_room(std::size_t bytes) noexcept {
+  if (bytes < kLargeBlock || bytes > kKeptBytes || account.phase != Phase::open) return;
   const auto now = Clock::now();
   for (int c = kSizeClasses - 1; c >= kSmallClasses && class_bytes(c) >= kLargeBlock; --c) {
     if (bytes <= block_cache.room) return;
@@ -103,13 +103,9 @@ void make_room(std::size_t bytes) noexcept {
 /// Empties the cache when its thread ends; blocks freed even later go straight to the system.
 struct ThreadEnd {
   ~ThreadEnd() {
+    for (int c = 0; c < kSizeClasses; ++c) give_back(c);
     account.phase = Phase::closed;
     block_cache.room = 0;
-    for (int c = 0; c < kSizeClasses; ++c)
-      while (FreeBlock* block = block_cache.blocks[c]) {
-        block_cache.blocks[c] = block->next;
-        free_in_system(block, class_bytes(c));
-      }
   }
 };
 
@@ -147,7 +143,7 @@ void* allocate_slowly(std::size_t bytes) {
 void deallocate_slowly(void* block, std::size_t bytes) noexcept {
   const SizeClass size = size_class(bytes);
   if (account.phase == Phase::unused) open_cache();
-  if (size.bytes >= kLargeBlock && size.bytes > block_cache.room && account.phase == Phase::open) make_room(size.bytes);
+  if (size.bytes > block_cache.room) make_room(size.bytes);
   if (!kKeepsBlocks || size.bytes > block_cache.room) {
     return_to_system(block, size.bytes);
     return;

@@ -119,7 +119,7 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
   const std::int64_t channels = std::min(s.channels, (kBlockDepth + taps - 2) / taps + 1);
   // Times for one vector of results and one tap, measured in products of vectors. Each copied line and each region cost
   // some time of their own.
-  const double copy = s.axis[2].stride > 1 ? kVectorBytes / 4.0 : 4, per_run = 10, per_line = 25, per_region = 600,
+  const double copy = s.axis[2].stride > 1 ? kVectorWidth / 4.0 : 4, per_run = 10, per_line = 25, per_region = 600,
                store = 2, copied_store = 6, per_stored_line = 6;
   const bool may_be_direct = s.axis[2].to_step == 1 && s.channels * taps <= kLongSum;
   const double products = double(std::max<std::int64_t>(rows, 2));

@@ -176,7 +176,7 @@ template <class T>
 inline void copy_strided(const T* x, std::int64_t n, std::int64_t stride, T* y) {
   if (stride == 1) return copy_run(x, n, y);
   if (stride == 2)
-    for_parts<T, kVectorBytes>(
+    for_parts<T, kVectorWidth>(
         n,
         [&](std::int64_t i, auto bytes) {
           copy_even(x + 2 * i, y + i, std::make_index_sequence<decltype(bytes)::value / sizeof(T)>());

@@ -3,39 +3,12 @@
 #include <cstdint>
 #include <cstring>
 
-#ifdef __AVX__
-#include <immintrin.h>
-#endif
+#include "kernels/vectors.hpp"
 
 namespace taper::kernels {
 
 /// How many doubles the processor's widest vector holds. What is computed must not depend on it.
-#if defined(__AVX512F__)
-inline constexpr int kRegisterDoubles = 8;
-#elif defined(__AVX__)
-inline constexpr int kRegisterDoubles = 4;
-#else
-inline constexpr int kRegisterDoubles = 2;
-#endif
-
-/// The compiler's vectors of N elements.
-template <int N>
-struct LanesOf;
-template <>
-struct LanesOf<2> {
-  using Doubles = double __attribute__((vector_size(16)));
-  using Floats = float __attribute__((vector_size(8)));
-};
-template <>
-struct LanesOf<4> {
-  using Doubles = double __attribute__((vector_size(32)));
-  using Floats = float __attribute__((vector_size(16)));
-};
-template <>
-struct LanesOf<8> {
-  using Doubles = double __attribute__((vector_size(64)));
-  using Floats = float __attribute__((vector_size(32)));
-};
+inline constexpr int kRegisterDoubles = kVectorWidth / 8;
 
 /// `N` doubles side by side, a power of two, in as many registers as they need; for loops that the compiler does not
 /// vectorise by itself.
@@ -58,7 +31,7 @@ struct Lanes {
 
 template <int N>
 struct Lanes<N, true> {
-  using Vector = typename LanesOf<N>::Doubles;
+  using Vector = typename Several<double, N>::type;
   Vector v;
 
   static Lanes load(const double* x) {
@@ -71,10 +44,10 @@ struct Lanes<N, true> {
 #if defined(__AVX512F__)
     if constexpr (N == 8) return {_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(x))};
 #endif
-#if defined(__AVX__)
+#if defined(__AVX2__)
     if constexpr (N == 4) return {_mm256_cvtps_pd(_mm_loadu_ps(x))};
 #endif
-    typename LanesOf<N>::Floats floats;
+    typename Several<float, N>::type floats;
     std::memcpy(&floats, x, sizeof(floats));
     return {__builtin_convertvector(floats, Vector)};
   }

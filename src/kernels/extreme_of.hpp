@@ -4,17 +4,11 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/lanes.hpp"
+#include "kernels/vectors.hpp"
 
 // The largest or smallest of elements; NaN if there is one.
 
 namespace taper::kernels {
-
-/// `N` elements of T side by side.
-template <class T, int N>
-struct Several {
-  typedef T type __attribute__((vector_size(N * sizeof(T))));
-};
 
 template <class T, int N>
 [[gnu::always_inline]] inline typename Several<T, N>::type several_at(const T* x) {

@@ -11,7 +11,7 @@ namespace {
 /// wider the vectors, the longer a tile computes with what it loads, and may wait for the second-level cache.
 template <class T>
 bool is_near(std::int64_t row, std::int64_t n) {
-  constexpr std::int64_t bytes = kVectorBytes == 64 ? 1 << 18 : 3 << 13;
+  constexpr std::int64_t bytes = kVectorWidth == 64 ? 1 << 18 : 3 << 13;
   return row <= bytes / static_cast<std::int64_t>(sizeof(T)) / n;
 }
 

@@ -3,27 +3,17 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
+#include "kernels/vectors.hpp"
 
 // Sums of terms in double, in a fixed number of lanes that fill the processor's vectors: the order of the additions
 // depends on the number of terms alone.
 
 namespace taper::kernels {
 
-#if defined(__AVX512F__)
-inline constexpr int kVectorWidth = 64;
-#elif defined(__AVX2__)
-inline constexpr int kVectorWidth = 32;
-#else
-inline constexpr int kVectorWidth = 16;
-#endif
-
 /// Some doubles side by side, and as many floats.
 inline constexpr int kDoubles = kVectorWidth / 8;
-typedef double Doubles __attribute__((vector_size(kVectorWidth)));
-typedef float AsManyFloats __attribute__((vector_size(kVectorWidth / 2)));
+using Doubles = Full<double>::type;
+using AsManyFloats = Several<float, kDoubles>::type;
 
 /// The elements from `i` on: what a term reads by `at(x)` where it means x[i].
 struct ElementsAt {
@@ -137,21 +127,5 @@ inline SumPair sum_pairs(std::int64_t n, const Terms& terms) {
   }
   return {first.total() + rest.first, second.total() + rest.second};
 }
-
-/// As many T as fill a vector.
-template <class T>
-struct Full;
-template <>
-struct Full<float> {
-  typedef float type __attribute__((vector_size(kVectorWidth)));
-};
-template <>
-struct Full<double> {
-  typedef double type __attribute__((vector_size(kVectorWidth)));
-};
-template <>
-struct Full<std::int64_t> {
-  typedef std::int64_t type __attribute__((vector_size(kVectorWidth)));
-};
 
 }  // namespace taper::kernels

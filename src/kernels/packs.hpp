@@ -7,10 +7,6 @@
 
 #include "kernels/lanes.hpp"
 
-#ifdef __AVX__
-#include <immintrin.h>
-#endif
-
 // Rows of contiguous elements, worked on as many at a time as fill the processor's vectors. What is left over at the
 // end of a row is one more vector, of which only a part is read and stored: a row of ten costs little more than one of
 // sixteen.

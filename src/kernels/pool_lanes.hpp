@@ -35,7 +35,7 @@ template <class A, class T>
   } else {
 #if defined(__AVX512F__)
     _mm256_storeu_ps(y, _mm512_maskz_cvtpd_ps(0xff, v));
-#elif defined(__AVX__)
+#elif defined(__AVX2__)
     _mm_storeu_ps(y, _mm256_cvtpd_ps(v));
 #else
     const AsManyFloats floats = __builtin_convertvector(v, AsManyFloats);

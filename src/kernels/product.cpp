@@ -14,11 +14,11 @@ namespace {
 /// for it.
 template <class T>
 constexpr int kTileRows = kLanes<T> == 2       ? 4
-                          : kVectorBytes == 64 ? 12
+                          : kVectorWidth == 64 ? 12
                                                : 6;
 
 /// Vectors of the widest tile of `rows` rows: enough independent sums to hide the latency of the additions.
-constexpr int widest(std::int64_t rows) { return rows == 1 ? 8 : rows <= (kVectorBytes == 64 ? 6 : 2) ? 4 : 2; }
+constexpr int widest(std::int64_t rows) { return rows == 1 ? 8 : rows <= (kVectorWidth == 64 ? 6 : 2) ? 4 : 2; }
 
 /// Rows of a tile that are found from one pointer: processors add one or two distances to it by themselves.
 constexpr int kPointerRows = 3;
@@ -158,7 +158,7 @@ void add_tile(const T* total, const Results<T>& y) {
 /// those.
 template <class T>
 inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile, const Results<T>& y) {
-  alignas(kVectorBytes) T total[(2 * kTileRows<T> + 1) * kLanes<T>];  // with one vector for loads that skip some
+  alignas(kVectorWidth) T total[(2 * kTileRows<T> + 1) * kLanes<T>];  // with one vector for loads that skip some
   const std::int64_t row = y.width * kLanes<T>;
   tile.to = {total, row, kSide<T>};
   // The rows of c are far from each other, and are needed after the last term.
@@ -201,7 +201,7 @@ inline void turn_parts(Vector<T>* v, int step) {
   v[step] = (Vector<T>)__builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7, 10, 11, 14, 15);
   v[2 * step] = (Vector<T>)__builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5, 8, 9, 12, 13);
   v[3 * step] = (Vector<T>)__builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7, 10, 11, 14, 15);
-#elif defined(__AVX__)
+#elif defined(__AVX2__)
   typedef double Parts __attribute__((vector_size(32)));
   const Parts a = (Parts)v[0], b = (Parts)v[step];
   v[0] = (Vector<T>)__builtin_shufflevector(a, b, 0, 1, 4, 5);
@@ -263,8 +263,8 @@ struct OwnedScratch : Scratch<T> {
 template <class T>
 void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const ListedOperands<T>& x, T* c,
                     std::int64_t ldc, bool add) {
-  alignas(kVectorBytes) static constexpr T kZeros[kLanes<T>] = {};
-  alignas(kVectorBytes) T bias[kBlockRows * kLanes<T>];
+  alignas(kVectorWidth) static constexpr T kZeros[kLanes<T>] = {};
+  alignas(kVectorWidth) T bias[kBlockRows * kLanes<T>];
   Vectors<const T> from{kZeros, 0, kSame};
   if (x.bias != nullptr) {
     for (std::int64_t r = 0; r < rows; ++r) store(x.bias[r] - Vector<T>{}, bias + r * kLanes<T>);

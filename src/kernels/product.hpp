@@ -5,19 +5,12 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/vectors.hpp"
+
 namespace taper::kernels {
 
-/// Bytes of the vectors that products compute with: the widest the file is compiled for.
-#if defined(__AVX512F__)
-inline constexpr int kVectorBytes = 64;
-#elif defined(__AVX__)
-inline constexpr int kVectorBytes = 32;
-#else
-inline constexpr int kVectorBytes = 16;
-#endif
-
 template <class T>
-inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+inline constexpr int kLanes = kVectorWidth / static_cast<int>(sizeof(T));
 
 /// The largest block of a product: what one unit of work computes, and the terms it takes at a time.
 /// A packed block of `kBlockDepth x kBlockColumns` elements fits the second-level cache.
@@ -162,7 +155,7 @@ inline void copy_run(const T* x, std::int64_t n, T* y) {
   if (n > 256)
     std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(T));
   else
-    for_parts<T, kVectorBytes>(
+    for_parts<T, kVectorWidth>(
         n, [&](std::int64_t i, auto bytes) { std::memcpy(y + i, x + i, bytes); }, [&](std::int64_t i) { y[i] = x[i]; });
 }
 
@@ -172,7 +165,7 @@ inline void zero_run(std::int64_t n, T* y) {
   if (n > 256)
     std::memset(y, 0, static_cast<std::size_t>(n) * sizeof(T));
   else
-    for_parts<T, kVectorBytes>(
+    for_parts<T, kVectorWidth>(
         n, [&](std::int64_t i, auto bytes) { std::memset(y + i, 0, bytes); }, [&](std::int64_t i) { y[i] = 0; });
 }
 

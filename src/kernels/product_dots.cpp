@@ -57,7 +57,7 @@ void multiply_dot_rows(std::int64_t columns, std::int64_t depth, const T* a, std
 
 /// Rows of b that a tile of R rows of a takes at most in `multiply_lines`.
 template <int R>
-constexpr int kLineColumns = kVectorBytes<64 && R> 1 ? 4
+constexpr int kLineColumns = kVectorWidth<64 && R> 1 ? 4
                              : R > 3                 ? 24 / R
                                                      : 8;
 
@@ -128,7 +128,7 @@ void multiply_contiguous(std::int64_t rows, std::int64_t columns, std::int64_t d
 
 template <class T>
 void multiply_lines(std::int64_t rows, std::int64_t columns, const LineOperands<T>& x, T* sums, bool more) {
-  multiply_line_rows<T, kVectorBytes == 64 ? 6 : 3>(rows, columns, x, sums, more);
+  multiply_line_rows<T, kVectorWidth == 64 ? 6 : 3>(rows, columns, x, sums, more);
 }
 
 template void multiply_contiguous(std::int64_t, std::int64_t, std::int64_t, const float*, std::int64_t, const float*,

@@ -2,25 +2,11 @@
 
 #include "kernels/product.hpp"
 
-#ifdef __FMA__
-#include <immintrin.h>
-#endif
-
 // The vectors that products are made of.
 namespace taper::kernels {
 
 template <class T>
-struct VectorOf;
-template <>
-struct VectorOf<float> {
-  typedef float type __attribute__((vector_size(kVectorBytes)));
-};
-template <>
-struct VectorOf<double> {
-  typedef double type __attribute__((vector_size(kVectorBytes)));
-};
-template <class T>
-using Vector = typename VectorOf<T>::type;
+using Vector = typename Full<T>::type;
 
 template <class T>
 inline Vector<T> load(const T* x) {
@@ -47,7 +33,7 @@ template <>
 inline Vector<double> multiply_add(Vector<double> a, Vector<double> b, Vector<double> c) {
   return _mm512_fmadd_pd(a, b, c);
 }
-#elif defined(__FMA__)
+#elif defined(__AVX2__) && defined(__FMA__)
 template <>
 inline Vector<float> multiply_add(Vector<float> a, Vector<float> b, Vector<float> c) {
   return _mm256_fmadd_ps(a, b, c);

@@ -17,7 +17,7 @@ void reduce_sum(const ReducePlan& plan, const T* x, T* y);
 template <class T>
 void reduce_sum_grad(const ReducePlan& plan, const T* dy, T* dx, bool add);
 
-/// Sum divided by the count; NaN over nothing. Over a contiguous run of up to 4096 elements bit-equal to average
+/// Sum divided by the count; NaN over nothing. Over a contiguous run bit-equal to average
 /// pooling of that run.
 template <class T>
 void reduce_mean(const ReducePlan& plan, const T* x, T* y);

@@ -6,10 +6,6 @@
 #include <limits>
 #include <type_traits>
 
-#ifdef __AVX__
-#include <immintrin.h>
-#endif
-
 #include "kernels/lanes.hpp"
 
 // exp, log and their relatives for float and double, written so that compilers turn a loop over them into vector
@@ -82,7 +78,7 @@ inline double fused(double a, double b, double c) {
 inline Full<float>::type fused(Full<float>::type a, Full<float>::type b, Full<float>::type c) {
 #if defined(__AVX512F__)
   return Full<float>::type(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
-#elif defined(__FMA__)
+#elif defined(__AVX2__) && defined(__FMA__)
   return Full<float>::type(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
 #else
   return a * b + c;
@@ -91,7 +87,7 @@ inline Full<float>::type fused(Full<float>::type a, Full<float>::type b, Full<fl
 inline Full<double>::type fused(Full<double>::type a, Full<double>::type b, Full<double>::type c) {
 #if defined(__AVX512F__)
   return Full<double>::type(_mm512_fmadd_pd(__m512d(a), __m512d(b), __m512d(c)));
-#elif defined(__FMA__)
+#elif defined(__AVX2__) && defined(__FMA__)
   return Full<double>::type(_mm256_fmadd_pd(__m256d(a), __m256d(b), __m256d(c)));
 #else
   return a * b + c;
@@ -118,7 +114,7 @@ template <class V>
 #if defined(__AVX512F__)
   if constexpr (std::is_same_v<V, Full<float>::type>)
     return V(_mm512_maskz_max_ps(0xffff, _mm512_set1_ps(bound), __m512(x)));
-#elif defined(__AVX__)
+#elif defined(__AVX2__)
   if constexpr (std::is_same_v<V, Full<float>::type>) return V(_mm256_max_ps(_mm256_set1_ps(bound), __m256(x)));
 #endif
   const V least = V{} + bound;
@@ -130,7 +126,7 @@ template <class V>
 #if defined(__AVX512F__)
   if constexpr (std::is_same_v<V, Full<float>::type>)
     return V(_mm512_maskz_min_ps(0xffff, _mm512_set1_ps(bound), __m512(x)));
-#elif defined(__AVX__)
+#elif defined(__AVX2__)
   if constexpr (std::is_same_v<V, Full<float>::type>) return V(_mm256_min_ps(_mm256_set1_ps(bound), __m256(x)));
 #endif
   const V most = V{} + bound;
