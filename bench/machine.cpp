@@ -49,15 +49,12 @@ volatile double sink;
 constexpr int kChains = 10;
 constexpr std::int64_t kLinks = 40000;
 
-// Unknown to the compiler, which leaves out a chain that stays what it is.
-volatile double factor = 0.999, term = 0.001;
-
 template <class Vector, class T>
 [[gnu::always_inline]] inline T multiply_add() {
   Vector y[kChains], b, c;
   for (std::size_t lane = 0; lane < sizeof(Vector) / sizeof(T); ++lane) {
-    b[lane] = T(factor);
-    c[lane] = T(term);
+    b[lane] = T(0.999);
+    c[lane] = T(0.001);
     for (int i = 0; i < kChains; ++i) y[i][lane] = T(i);
   }
   // A chain whose value never changes would be left out, and counted.
