@@ -11,16 +11,22 @@ set(taper_kernel_sets baseline avx2 avx512)
 set(taper_flags_baseline "")
 set(taper_flags_avx2 -march=x86-64-v3)
 set(taper_flags_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+# Wider vectors are for training, which is done in float32: what a set lacks is taken from the next weaker one.
+set(taper_definitions_avx512 TAPER_ONLY_FLOAT32)
 
 # Every loop is there three times, so optimised builds vectorise loops where that pays for their length, without a second
 # vector loop for what is left over, and unroll and clone only in the files below, whose loops hold the most work. The
-# baseline serves old processors: it is kept small.
+# baseline serves old processors: it is kept small. Kernels do not throw, so the tables that an exception needs are left
+# out, but for the files that may run out of memory.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  set(taper_flags_baseline_release -O2)
+  set(taper_no_tables -fno-exceptions -fno-asynchronous-unwind-tables)
+  set(taper_flags_baseline_release -Os ${taper_no_tables})
   foreach(set avx2 avx512)
     set(taper_flags_${set}_release -O2 -ftree-vectorize -fvect-cost-model=dynamic -funswitch-loops
-      --param=vect-epilogues-nomask=0)
+      --param=vect-epilogues-nomask=0 ${taper_no_tables})
   endforeach()
+  set_source_files_properties(src/kernels/embedding.cpp src/kernels/prelu.cpp PROPERTIES
+    COMPILE_OPTIONS "-fexceptions;-fasynchronous-unwind-tables")
   set(taper_heavy_kernels dilated_avg_pool max_pool product)
   list(TRANSFORM taper_heavy_kernels REPLACE "(.+)" "src/kernels/\\1.cpp")
   set_source_files_properties(${taper_heavy_kernels} PROPERTIES
@@ -37,7 +43,7 @@ function(taper_add_dispatched_kernels files)
     set(part taper_kernels_${set})
     taper_add_part(kernels_${set} OPTIONS ${taper_flags_${set}_release} SOURCES ${files})
     set_target_properties(${part} PROPERTIES TAPER_KERNEL_SET ${set})
-    target_compile_definitions(${part} PRIVATE kernels=kernels_${set})
+    target_compile_definitions(${part} PRIVATE kernels=kernels_${set} ${taper_definitions_${set}})
     target_compile_options(${part} PRIVATE ${taper_flags_${set}} -fvisibility=hidden)
     list(APPEND objects $<TARGET_OBJECTS:${part}>)
   endforeach()

@@ -1,6 +1,7 @@
 #include "base/cpu_capability.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -8,12 +9,12 @@
 
 // Written by cmake/kernel_dispatch.awk.
 extern "C" {
-extern const void* const taper_kernels_baseline[];
-extern const void* const taper_kernels_avx2[];
-extern const void* const taper_kernels_avx512[];
+extern const std::int32_t taper_kernels_baseline[];
+extern const std::int32_t taper_kernels_avx2[];
+extern const std::int32_t taper_kernels_avx512[];
 
 /// The table through which all calls of kernels go.
-[[gnu::visibility("hidden")]] constinit const void* const* taper_kernels = taper_kernels_baseline;
+[[gnu::visibility("hidden")]] constinit const std::int32_t* taper_kernels = taper_kernels_baseline;
 }
 
 #endif
@@ -68,7 +69,7 @@ CpuCapability offered_cpu_capability() noexcept {
 }
 
 void set_cpu_capability(CpuCapability capability) noexcept {
-  constexpr const void* const* kTables[] = {taper_kernels_baseline, taper_kernels_avx2, taper_kernels_avx512};
+  constexpr const std::int32_t* kTables[] = {taper_kernels_baseline, taper_kernels_avx2, taper_kernels_avx512};
   chosen = std::min(capability, offered_cpu_capability());
   taper_kernels = kTables[int(chosen)];
 }

@@ -13,6 +13,8 @@ void accumulate(T* sum, const T* term, std::int64_t n) {
 }
 
 template void accumulate(float*, const float*, std::int64_t);
+#ifndef TAPER_ONLY_FLOAT32
 template void accumulate(double*, const double*, std::int64_t);
+#endif
 
 }  // namespace taper::kernels

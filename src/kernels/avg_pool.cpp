@@ -179,12 +179,14 @@ void adaptive_avg_pool_backward(const AdaptiveAvgPoolParams& params, const T* dy
 }
 
 template void avg_pool(const AvgPoolParams&, const float*, float*);
-template void avg_pool(const AvgPoolParams&, const double*, double*);
 template void avg_pool_backward(const AvgPoolParams&, const float*, float*, bool);
-template void avg_pool_backward(const AvgPoolParams&, const double*, double*, bool);
 template void adaptive_avg_pool(const AdaptiveAvgPoolParams&, const float*, float*);
-template void adaptive_avg_pool(const AdaptiveAvgPoolParams&, const double*, double*);
 template void adaptive_avg_pool_backward(const AdaptiveAvgPoolParams&, const float*, float*, bool);
+#ifndef TAPER_ONLY_FLOAT32
+template void avg_pool(const AvgPoolParams&, const double*, double*);
+template void avg_pool_backward(const AvgPoolParams&, const double*, double*, bool);
+template void adaptive_avg_pool(const AdaptiveAvgPoolParams&, const double*, double*);
 template void adaptive_avg_pool_backward(const AdaptiveAvgPoolParams&, const double*, double*, bool);
+#endif
 
 }  // namespace taper::kernels

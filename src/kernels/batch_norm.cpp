@@ -314,6 +314,8 @@ void batch_norm_backward(const BatchNormParams& p, const T* dy, const T* x, cons
   template void batch_norm_backward<T>(const BatchNormParams&, const T*, const T*, const T*, Moments*,       \
                                        const NormGradients<T>&)
 TAPER_INSTANTIATE_BATCH_NORM(float);
+#ifndef TAPER_ONLY_FLOAT32
 TAPER_INSTANTIATE_BATCH_NORM(double);
+#endif
 
 }  // namespace taper::kernels

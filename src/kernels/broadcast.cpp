@@ -399,8 +399,6 @@ void reduce_to(const GradPlan& plan, const T* dy, T* dx, bool add) {
   template void where<T>(const BroadcastPlan&, const std::int64_t*, const T*, const T*, T*); \
   template void broadcast_copy<T>(const BroadcastPlan&, const T*, T*)
 TAPER_INSTANTIATE_ALL(float);
-TAPER_INSTANTIATE_ALL(double);
-TAPER_INSTANTIATE_ALL(std::int64_t);
 
 #define TAPER_INSTANTIATE_GRAD(Op, T) \
   template void binary_grad<Op, T>(const GradPlan&, int, const T*, const T*, const T*, T*, bool)
@@ -417,6 +415,10 @@ TAPER_INSTANTIATE_ALL(std::int64_t);
   template void where_grad<T>(const GradPlan&, int, const std::int64_t*, const T*, T*, bool); \
   template void reduce_to<T>(const GradPlan&, const T*, T*, bool)
 TAPER_INSTANTIATE_FLOATING(float);
+#ifndef TAPER_ONLY_FLOAT32
+TAPER_INSTANTIATE_ALL(double);
+TAPER_INSTANTIATE_ALL(std::int64_t);
 TAPER_INSTANTIATE_FLOATING(double);
+#endif
 
 }  // namespace taper::kernels

@@ -300,7 +300,9 @@ void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* d
 }
 
 template void conv_forward(const ConvParams&, const float*, const float*, const float*, float*, bool);
-template void conv_forward(const ConvParams&, const double*, const double*, const double*, double*, bool);
 template void conv_backward_input(const ConvParams&, const float*, const float*, float*, bool);
+#ifndef TAPER_ONLY_FLOAT32
+template void conv_forward(const ConvParams&, const double*, const double*, const double*, double*, bool);
 template void conv_backward_input(const ConvParams&, const double*, const double*, double*, bool);
+#endif
 }  // namespace taper::kernels

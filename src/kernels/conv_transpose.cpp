@@ -39,12 +39,14 @@ void conv_transpose_backward_bias(const ConvParams& p, const T* dy, T* db, bool 
 }
 
 template void conv_transpose_forward(const ConvParams&, const float*, const float*, const float*, float*);
-template void conv_transpose_forward(const ConvParams&, const double*, const double*, const double*, double*);
 template void conv_transpose_backward_input(const ConvParams&, const float*, const float*, float*, bool);
-template void conv_transpose_backward_input(const ConvParams&, const double*, const double*, double*, bool);
 template void conv_transpose_backward_weight(const ConvParams&, const float*, const float*, float*, bool);
-template void conv_transpose_backward_weight(const ConvParams&, const double*, const double*, double*, bool);
 template void conv_transpose_backward_bias(const ConvParams&, const float*, float*, bool);
+#ifndef TAPER_ONLY_FLOAT32
+template void conv_transpose_forward(const ConvParams&, const double*, const double*, const double*, double*);
+template void conv_transpose_backward_input(const ConvParams&, const double*, const double*, double*, bool);
+template void conv_transpose_backward_weight(const ConvParams&, const double*, const double*, double*, bool);
 template void conv_transpose_backward_bias(const ConvParams&, const double*, double*, bool);
+#endif
 
 }  // namespace taper::kernels

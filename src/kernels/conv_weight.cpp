@@ -320,10 +320,12 @@ void conv_backward_parameters(const ConvParams& params, const T* dy, const T* x,
 }
 
 template void conv_backward_weight(const ConvParams&, const float*, const float*, float*, bool);
-template void conv_backward_weight(const ConvParams&, const double*, const double*, double*, bool);
 template void conv_backward_bias(const ConvParams&, const float*, float*, bool);
-template void conv_backward_bias(const ConvParams&, const double*, double*, bool);
 template void conv_backward_parameters(const ConvParams&, const float*, const float*, float*, bool, float*, bool);
+#ifndef TAPER_ONLY_FLOAT32
+template void conv_backward_weight(const ConvParams&, const double*, const double*, double*, bool);
+template void conv_backward_bias(const ConvParams&, const double*, double*, bool);
 template void conv_backward_parameters(const ConvParams&, const double*, const double*, double*, bool, double*, bool);
+#endif
 
 }  // namespace taper::kernels

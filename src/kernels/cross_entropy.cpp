@@ -212,6 +212,8 @@ void nll_grad(const ClassLoss& p, const LossGrad<T>& dy, const std::int64_t* tar
   template void nll<T>(const ClassLoss&, const T*, const std::int64_t*, const T*, T*);                               \
   template void nll_grad<T>(const ClassLoss&, const LossGrad<T>&, const std::int64_t*, const T*, T*, bool)
 TAPER_INSTANTIATE_CLASS_LOSS(float);
+#ifndef TAPER_ONLY_FLOAT32
 TAPER_INSTANTIATE_CLASS_LOSS(double);
+#endif
 
 }  // namespace taper::kernels

@@ -182,8 +182,10 @@ void dilated_avg_pool_backward(const AvgPoolParams& params, const T* dy, T* dx, 
 }
 
 template void dilated_avg_pool(const AvgPoolParams&, const float*, float*);
-template void dilated_avg_pool(const AvgPoolParams&, const double*, double*);
 template void dilated_avg_pool_backward(const AvgPoolParams&, const float*, float*, bool);
+#ifndef TAPER_ONLY_FLOAT32
+template void dilated_avg_pool(const AvgPoolParams&, const double*, double*);
 template void dilated_avg_pool_backward(const AvgPoolParams&, const double*, double*, bool);
+#endif
 
 }  // namespace taper::kernels

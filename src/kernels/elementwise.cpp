@@ -41,6 +41,7 @@ void cast(const From* x, To* y, std::int64_t n, bool add) {
   });
 }
 
+#ifndef TAPER_ONLY_FLOAT32
 #define TAPER_INSTANTIATE_CAST(From)                                          \
   template void cast<From, float>(const From*, float*, std::int64_t, bool);   \
   template void cast<From, double>(const From*, double*, std::int64_t, bool); \
@@ -48,6 +49,7 @@ void cast(const From* x, To* y, std::int64_t n, bool add) {
 TAPER_INSTANTIATE_CAST(float);
 TAPER_INSTANTIATE_CAST(double);
 TAPER_INSTANTIATE_CAST(std::int64_t);
+#endif
 
 TAPER_INSTANTIATE_MAP(Neg);
 TAPER_INSTANTIATE_MAP(Abs);

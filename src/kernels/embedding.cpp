@@ -122,8 +122,10 @@ void embedding_backward(const EmbeddingParams& p, const std::int64_t* index, con
 }
 
 template void embedding_renorm(const EmbeddingParams&, const RowBound&, const std::int64_t*, float*);
-template void embedding_renorm(const EmbeddingParams&, const RowBound&, const std::int64_t*, double*);
 template void embedding_backward(const EmbeddingParams&, const std::int64_t*, const float*, float*, bool);
+#ifndef TAPER_ONLY_FLOAT32
+template void embedding_renorm(const EmbeddingParams&, const RowBound&, const std::int64_t*, double*);
 template void embedding_backward(const EmbeddingParams&, const std::int64_t*, const double*, double*, bool);
+#endif
 
 }  // namespace taper::kernels

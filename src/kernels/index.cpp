@@ -101,9 +101,11 @@ void gather_grad(const GatherShape& s, const T* dy, const std::int64_t* index, T
                                      std::int64_t, bool);                                                         \
   template void gather_grad<T>(const GatherShape&, const T*, const std::int64_t*, T*, bool)
 TAPER_INSTANTIATE_INDEX(float);
+TAPER_INSTANTIATE_FLOATING(float);
+#ifndef TAPER_ONLY_FLOAT32
 TAPER_INSTANTIATE_INDEX(double);
 TAPER_INSTANTIATE_INDEX(std::int64_t);
-TAPER_INSTANTIATE_FLOATING(float);
 TAPER_INSTANTIATE_FLOATING(double);
+#endif
 
 }  // namespace taper::kernels

@@ -69,16 +69,18 @@ void linear_backward(const LinearParams& p, const T* dy, const T* x, const T* w,
 }
 
 template void linear_forward(const LinearParams&, const float*, const float*, const float*, float*);
-template void linear_forward(const LinearParams&, const double*, const double*, const double*, double*);
 template void linear_backward_input(const LinearParams&, const float*, const float*, float*, bool);
-template void linear_backward_input(const LinearParams&, const double*, const double*, double*, bool);
 template void linear_backward_weight(const LinearParams&, const float*, const float*, float*, bool);
-template void linear_backward_weight(const LinearParams&, const double*, const double*, double*, bool);
 template void linear_backward_bias(const LinearParams&, const float*, float*, bool);
-template void linear_backward_bias(const LinearParams&, const double*, double*, bool);
 template void linear_backward(const LinearParams&, const float*, const float*, const float*,
                               const LinearGradients<float>&);
+#ifndef TAPER_ONLY_FLOAT32
+template void linear_forward(const LinearParams&, const double*, const double*, const double*, double*);
+template void linear_backward_input(const LinearParams&, const double*, const double*, double*, bool);
+template void linear_backward_weight(const LinearParams&, const double*, const double*, double*, bool);
+template void linear_backward_bias(const LinearParams&, const double*, double*, bool);
 template void linear_backward(const LinearParams&, const double*, const double*, const double*,
                               const LinearGradients<double>&);
+#endif
 
 }  // namespace taper::kernels

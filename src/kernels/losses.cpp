@@ -203,6 +203,8 @@ void bce_with_logits_target_grad(const BceWithLogits<T>& p, const LossGrad<T>& d
   template void bce_with_logits_target_grad<T>(const BceWithLogits<T>&, const LossGrad<T>&, const T*, T*,    \
                                                std::int64_t, bool)
 TAPER_INSTANTIATE_LOSSES(float);
+#ifndef TAPER_ONLY_FLOAT32
 TAPER_INSTANTIATE_LOSSES(double);
+#endif
 
 }  // namespace taper::kernels

@@ -50,9 +50,15 @@ void map_grad(const T* dy, const T* v, T* dx, std::int64_t n, const F& f, bool a
 
 }  // namespace taper::kernels
 
-/// Instantiates one map for both floating types.
-#define TAPER_INSTANTIATE_MAP(F)                                                                      \
-  template void map<F, float>(const float*, float*, std::int64_t, const F&);                          \
-  template void map<F, double>(const double*, double*, std::int64_t, const F&);                       \
-  template void map_grad<F, float>(const float*, const float*, float*, std::int64_t, const F&, bool); \
-  template void map_grad<F, double>(const double*, const double*, double*, std::int64_t, const F&, bool)
+#define TAPER_INSTANTIATE_MAP_FOR(F, T)                          \
+  template void map<F, T>(const T*, T*, std::int64_t, const F&); \
+  template void map_grad<F, T>(const T*, const T*, T*, std::int64_t, const F&, bool)
+
+/// Instantiates one map for the floating types.
+#ifdef TAPER_ONLY_FLOAT32
+#define TAPER_INSTANTIATE_MAP(F) TAPER_INSTANTIATE_MAP_FOR(F, float)
+#else
+#define TAPER_INSTANTIATE_MAP(F)       \
+  TAPER_INSTANTIATE_MAP_FOR(F, float); \
+  TAPER_INSTANTIATE_MAP_FOR(F, double)
+#endif

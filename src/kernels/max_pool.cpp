@@ -420,13 +420,15 @@ void adaptive_max_pool_backward(const AdaptiveMaxPoolParams& p, const T* dy, con
 }
 
 template void max_pool(const MaxPoolParams&, const float*, float*, std::int64_t*);
-template void max_pool(const MaxPoolParams&, const double*, double*, std::int64_t*);
 template void max_pool_backward(const MaxPoolParams&, const float*, const std::int64_t*, float*, bool);
-template void max_pool_backward(const MaxPoolParams&, const double*, const std::int64_t*, double*, bool);
 template void adaptive_max_pool(const AdaptiveMaxPoolParams&, const float*, float*, std::int64_t*);
-template void adaptive_max_pool(const AdaptiveMaxPoolParams&, const double*, double*, std::int64_t*);
 template void adaptive_max_pool_backward(const AdaptiveMaxPoolParams&, const float*, const std::int64_t*, float*, bool);
+#ifndef TAPER_ONLY_FLOAT32
+template void max_pool(const MaxPoolParams&, const double*, double*, std::int64_t*);
+template void max_pool_backward(const MaxPoolParams&, const double*, const std::int64_t*, double*, bool);
+template void adaptive_max_pool(const AdaptiveMaxPoolParams&, const double*, double*, std::int64_t*);
 template void adaptive_max_pool_backward(const AdaptiveMaxPoolParams&, const double*, const std::int64_t*, double*,
                                          bool);
+#endif
 
 }  // namespace taper::kernels

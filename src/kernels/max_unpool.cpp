@@ -29,8 +29,10 @@ void max_unpool_backward(const MaxUnpoolParams& p, const T* dy, const std::int64
 }
 
 template void max_unpool(const MaxUnpoolParams&, const float*, const std::int64_t*, float*);
-template void max_unpool(const MaxUnpoolParams&, const double*, const std::int64_t*, double*);
 template void max_unpool_backward(const MaxUnpoolParams&, const float*, const std::int64_t*, float*, bool);
+#ifndef TAPER_ONLY_FLOAT32
+template void max_unpool(const MaxUnpoolParams&, const double*, const std::int64_t*, double*);
 template void max_unpool_backward(const MaxUnpoolParams&, const double*, const std::int64_t*, double*, bool);
+#endif
 
 }  // namespace taper::kernels

@@ -229,9 +229,11 @@ void linspace(T* y, std::int64_t n, double start, double end) {
                                bool);                                                                              \
   template void linspace<T>(T*, std::int64_t, double, double)
 TAPER_INSTANTIATE_MOVEMENT(float);
+TAPER_INSTANTIATE_FLOATING(float);
+#ifndef TAPER_ONLY_FLOAT32
 TAPER_INSTANTIATE_MOVEMENT(double);
 TAPER_INSTANTIATE_MOVEMENT(std::int64_t);
-TAPER_INSTANTIATE_FLOATING(float);
 TAPER_INSTANTIATE_FLOATING(double);
+#endif
 
 }  // namespace taper::kernels

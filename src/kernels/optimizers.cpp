@@ -250,6 +250,8 @@ double sum_of_squares(const T* g, std::int64_t n) {
   template void adagrad_step<T>(const AdagradStep&, std::span<const StepArrays>); \
   template double sum_of_squares<T>(const T*, std::int64_t)
 TAPER_INSTANTIATE_OPTIMIZERS(float);
+#ifndef TAPER_ONLY_FLOAT32
 TAPER_INSTANTIATE_OPTIMIZERS(double);
+#endif
 
 }  // namespace taper::kernels

@@ -187,9 +187,11 @@ void pad_grad(const PadPlan& p, const T* dy, T* dx, bool add) {
 }
 
 template void pad<float>(const PadPlan&, const float*, float*, float);
+template void pad_grad<float>(const PadPlan&, const float*, float*, bool);
+#ifndef TAPER_ONLY_FLOAT32
 template void pad<double>(const PadPlan&, const double*, double*, double);
 template void pad<std::int64_t>(const PadPlan&, const std::int64_t*, std::int64_t*, std::int64_t);
-template void pad_grad<float>(const PadPlan&, const float*, float*, bool);
 template void pad_grad<double>(const PadPlan&, const double*, double*, bool);
+#endif
 
 }  // namespace taper::kernels

@@ -61,9 +61,11 @@ void prelu_backward(const PReLUParams& p, const T* x, const T* w, const T* dy, T
 }
 
 template void prelu(const PReLUParams&, const float*, const float*, float*);
-template void prelu(const PReLUParams&, const double*, const double*, double*);
 template void prelu_backward(const PReLUParams&, const float*, const float*, const float*, float*, bool, float*, bool);
+#ifndef TAPER_ONLY_FLOAT32
+template void prelu(const PReLUParams&, const double*, const double*, double*);
 template void prelu_backward(const PReLUParams&, const double*, const double*, const double*, double*, bool, double*,
                              bool);
+#endif
 
 }  // namespace taper::kernels

@@ -74,6 +74,8 @@ void fill_dropout_mask(const RandomStart& r, T* y, std::int64_t n, double p, dou
   template void fill_normal<T>(const RandomStart&, T*, std::int64_t, double, double);  \
   template void fill_dropout_mask<T>(const RandomStart&, T*, std::int64_t, double, double)
 TAPER_INSTANTIATE_RANDOM(float);
+#ifndef TAPER_ONLY_FLOAT32
 TAPER_INSTANTIATE_RANDOM(double);
+#endif
 
 }  // namespace taper::kernels

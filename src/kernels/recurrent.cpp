@@ -323,6 +323,8 @@ void recurrent_backward(const RecurrentParams& p, const RecurrentInputs<T>& in, 
   template void recurrent_backward(const RecurrentParams&, const RecurrentInputs<T>&, const T*, const T*, const T*, \
                                    T*, const RecurrentGradients<T>&)
 TAPER_INSTANTIATE_RECURRENT(float);
+#ifndef TAPER_ONLY_FLOAT32
 TAPER_INSTANTIATE_RECURRENT(double);
+#endif
 
 }  // namespace taper::kernels

@@ -270,7 +270,6 @@ void reduce_norm(const ReducePlan& plan, double p, const T* x, T* y) {
   template void reduce_logsumexp<T>(const ReducePlan&, const T*, T*);   \
   template void reduce_norm<T>(const ReducePlan&, double, const T*, T*)
 TAPER_INSTANTIATE_FLOATING(float);
-TAPER_INSTANTIATE_FLOATING(double);
 
 #define TAPER_INSTANTIATE_ALL(T)                                             \
   template void reduce_sum<T>(const ReducePlan&, const T*, T*);              \
@@ -278,7 +277,10 @@ TAPER_INSTANTIATE_FLOATING(double);
   template void reduce_extreme<T>(const ReducePlan&, Extreme, const T*, T*); \
   template void arg_extreme<T>(const ReducePlan&, Extreme, const T*, T*, std::int64_t*)
 TAPER_INSTANTIATE_ALL(float);
+#ifndef TAPER_ONLY_FLOAT32
+TAPER_INSTANTIATE_FLOATING(double);
 TAPER_INSTANTIATE_ALL(double);
 TAPER_INSTANTIATE_ALL(std::int64_t);
+#endif
 
 }  // namespace taper::kernels

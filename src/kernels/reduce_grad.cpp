@@ -178,6 +178,8 @@ void arg_extreme_grad(const ReducePlan& plan, const T* dy, const std::int64_t* i
   template void reduce_logsumexp_grad<T>(const ReducePlan&, const T*, const T*, const T*, T*, bool);   \
   template void reduce_norm_grad<T>(const ReducePlan&, double, const T*, const T*, const T*, T*, bool)
 TAPER_INSTANTIATE_GRADIENTS(float);
+#ifndef TAPER_ONLY_FLOAT32
 TAPER_INSTANTIATE_GRADIENTS(double);
+#endif
 
 }  // namespace taper::kernels

@@ -241,6 +241,8 @@ void row_norm_backward(const RowNormParams& p, const T* dy, const T* x, const T*
   template void row_norm_backward<T>(const RowNormParams&, const T*, const T*, const T*, Moments*, \
                                      const NormGradients<T>&)
 TAPER_INSTANTIATE_ROW_NORM(float);
+#ifndef TAPER_ONLY_FLOAT32
 TAPER_INSTANTIATE_ROW_NORM(double);
+#endif
 
 }  // namespace taper::kernels

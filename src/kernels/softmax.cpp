@@ -197,6 +197,8 @@ void log_softmax_grad(const T* dy, const T* y, T* dx, std::int64_t outer, std::i
   template void log_softmax<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t);                  \
   template void log_softmax_grad<T>(const T*, const T*, T*, std::int64_t, std::int64_t, std::int64_t, bool)
 TAPER_INSTANTIATE_SOFTMAX(float);
+#ifndef TAPER_ONLY_FLOAT32
 TAPER_INSTANTIATE_SOFTMAX(double);
+#endif
 
 }  // namespace taper::kernels

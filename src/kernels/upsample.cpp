@@ -212,8 +212,10 @@ void upsample_backward(const UpsampleParams& p, const T* dy, T* dx, bool add) {
 }
 
 template void upsample(const UpsampleParams&, const float*, float*);
-template void upsample(const UpsampleParams&, const double*, double*);
 template void upsample_backward(const UpsampleParams&, const float*, float*, bool);
+#ifndef TAPER_ONLY_FLOAT32
+template void upsample(const UpsampleParams&, const double*, double*);
 template void upsample_backward(const UpsampleParams&, const double*, double*, bool);
+#endif
 
 }  // namespace taper::kernels
