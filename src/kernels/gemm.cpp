@@ -30,11 +30,15 @@ Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64
     return {packed, row, 1};
   }
   const T* from = a + k * p.lda + i;
-  // The tiles walk down the columns of A: far rows are brought together unless the block is read only once or twice.
-  if (rows <= 24 || is_near<T>(p.lda, depth)) return {from, 1, p.lda};
-  const std::int64_t row = packed_row<T>(rows);
-  for (std::int64_t d = 0; d < depth; ++d) copy_run(from + d * p.lda, rows, packed + d * row);
-  return {packed, 1, row};
+  // The tiles walk down the columns of A: far rows are brought together unless the block is read only once.
+  if (p.n <= kPanel<T> || is_near<T>(p.lda, depth)) return {from, 1, p.lda};
+  // Few rows at a time, whose lines stay in the first-level cache until all of their elements are moved.
+  const std::int64_t panel = depth * kPanelRows + kLanes<T>;
+  for (std::int64_t d = 0; d < depth; d += 16)
+    for (std::int64_t r = 0; r < rows; r += kPanelRows)
+      pack_rows(from + d * p.lda + r, p.lda, std::min(kPanelRows, rows - r), std::min<std::int64_t>(16, depth - d),
+                packed + r / kPanelRows * panel + d * kPanelRows, kPanelRows);
+  return {packed, 1, kPanelRows, panel};
 }
 
 /// The columns [j, j + columns) of op(B) for the terms [k, k + depth), used for `rows` rows of the result.
@@ -44,16 +48,19 @@ Right<T> right_operand(const GemmParams& p, const T* b, std::int64_t j, std::int
   const T* from = p.transpose_b ? b + j * p.ldb + k : b + k * p.ldb + j;
   const bool whole = columns % kLanes<T> == 0;
   if (!p.transpose_b && (whole || columns > kLanes<T>)&&(rows <= 24 || is_near<T>(p.ldb, depth)))
-    return {from, p.ldb, !whole};
+    return {from, p.ldb, kPanel<T>, !whole};
   T* packed = scratch<T>().right;
-  const std::int64_t row = packed_row<T>(columns);
-  if (p.transpose_b) {
-    pack_transposed(from, p.ldb, columns, depth, packed, row);
-  } else {
-    for (std::int64_t d = 0; d < depth; ++d) copy_run(from + d * p.ldb, columns, packed + d * row);
+  for (std::int64_t c = 0; c < columns; c += kPanel<T>) {
+    const std::int64_t n = std::min(kPanel<T>, columns - c);
+    T* panel = packed + c * depth;
+    if (p.transpose_b) {
+      pack_transposed(from + c * p.ldb, p.ldb, n, depth, panel, kPanel<T>);
+      fill_last_vector(n, depth, panel, kPanel<T>);
+    } else {
+      pack_rows(from + c, p.ldb, n, depth, panel, kPanel<T>);
+    }
   }
-  fill_last_vector(columns, depth, packed, row);
-  return {packed, row};
+  return {packed, kPanel<T>, depth * kPanel<T>};
 }
 
 /// c = bias, or 0 if that is null.
@@ -135,7 +142,7 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
       T start[kBlockColumns];
       if (bias != nullptr) {
         copy_run(bias + j, columns, start);
-        fill_last_vector(columns, 1, start, columns);
+        fill_last_vector<T>(columns, 1, start, columns);
       }
       const auto multiply = [&](std::int64_t k, std::int64_t depth, T* y, std::int64_t ldy, bool more) {
         const Right<T> shared = right_operand(p, right, j, columns, p.m, k, depth);
@@ -147,7 +154,7 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
                             y + r * ldy, ldy, more);
         }
       };
-      sum_in_steps(rows, columns, p.k, multiply, c + matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add);
+      sum_in_steps<T, kDeepBlock>(rows, columns, p.k, multiply, c + matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add);
       unit += units;
     }
   });

@@ -211,14 +211,16 @@ inline void turn_parts(Vector<T>* v, int step) {
 #endif
 }
 
-/// to[k, j] = x[j, k] for a square of one vector a side: squares of 16 bytes a side are turned, then their places.
-template <class T>
-inline void turn_square(const T* x, std::int64_t ldx, T* to, std::int64_t row) {
+/// to[k, j] = x[j, k] for j < columns, k < depth of a square of one vector a side, all of it if `Whole`: squares of 16
+/// bytes a side are turned, then their places.
+template <class T, bool Whole>
+void turn_square(const T* x, std::int64_t ldx, int columns, int depth, T* to, std::int64_t row) {
   constexpr auto lanes = std::make_integer_sequence<int, kLanes<T>>();
   constexpr int quad = 16 / static_cast<int>(sizeof(T));
   Vector<T> v[kLanes<T>];
 #pragma GCC unroll 16
-  for (int j = 0; j < kLanes<T>; ++j) v[j] = load(x + j * ldx);
+  for (int j = 0; j < kLanes<T>; ++j)
+    v[j] = Whole ? load(x + j * ldx) : j < columns ? load_part(x + j * ldx, depth) : Vector<T>{};
 #pragma GCC unroll 4
   for (int j = 0; j < kLanes<T>; j += quad)
   // Two rounds of card shuffling turn four rows of four, one turns two of two.
@@ -236,7 +238,11 @@ inline void turn_square(const T* x, std::int64_t ldx, T* to, std::int64_t row) {
 #pragma GCC unroll 4
   for (int r = 0; r < quad; ++r) turn_parts<T>(v + r, quad);
 #pragma GCC unroll 16
-  for (int k = 0; k < kLanes<T>; ++k) store(v[k], to + k * row);
+  for (int k = 0; k < kLanes<T>; ++k)
+    if (Whole)
+      store(v[k], to + k * row);
+    else if (k < depth)
+      store_part<T>(v[k], columns, to + k * row, false);
 }
 
 template <class T>
@@ -299,7 +305,7 @@ template <class T>
 void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& x, T* c,
                     std::int64_t ldc, bool add) {
   constexpr std::int64_t most = kBlockColumns / kLanes<T>;
-  std::int64_t a_term[kBlockDepth], b_term[kBlockDepth], vector[most];
+  std::int64_t a_term[kDeepBlock], b_term[kDeepBlock], b_vector[most], c_vector[most];
   int count[most];
   for (std::int64_t k = 0; k < depth; ++k) {
     a_term[k] = k * x.a.column;
@@ -307,19 +313,24 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   }
   std::int64_t v = 0;
   for (; v * kLanes<T> < columns; ++v) {
-    vector[v] = v * kLanes<T>;
-    count[v] = static_cast<int>(std::min<std::int64_t>(columns - vector[v], kLanes<T>));
+    b_vector[v] = v / 2 * x.b.panel + v % 2 * kLanes<T>;
+    c_vector[v] = v * kLanes<T>;
+    count[v] = static_cast<int>(std::min<std::int64_t>(columns - c_vector[v], kLanes<T>));
   }
   int repeated = 0;
   if (x.b.exact && count[v - 1] < kLanes<T>) {
     // The last vector ends where the row does.
     repeated = kLanes<T> - count[v - 1];
-    vector[v - 1] -= repeated;
+    b_vector[v - 1] -= repeated;
+    c_vector[v - 1] -= repeated;
     count[v - 1] = kLanes<T>;
   }
-  multiply_block<T>(rows, columns, depth,
-                    {x.a.data, x.a.row, a_term, x.b.data, b_term, vector, vector, count, nullptr, x.bias, repeated}, c,
-                    ldc, add);
+  const std::int64_t step = x.a.panel == 0 ? rows : kPanelRows;
+  for (std::int64_t i = 0; i < rows; i += step)
+    multiply_block<T>(std::min(step, rows - i), columns, depth,
+                      ListedOperands<T>{x.a.data + i / step * x.a.panel, x.a.row, a_term, x.b.data, b_term, b_vector,
+                                        c_vector, count, nullptr, x.bias, repeated},
+                      c + i * ldc, ldc, add);
 }
 
 template <class T>
@@ -332,23 +343,29 @@ template <class T>
 void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed,
                      std::int64_t row) {
   constexpr std::int64_t side = kLanes<T>;
-  if (columns < side || depth < side) {
-    // packed[k, j] = x[j, k]
-    for (std::int64_t j = 0; j < columns; ++j)
-      for (std::int64_t k = 0; k < depth; ++k) packed[k * row + j] = x[j * ldx + k];
-    return;
-  }
-  // The last square of a row or column overlaps the one before.
-  for (std::int64_t j = 0; j < columns; j += side) {
-    const std::int64_t left = std::min(j, columns - side);
+  for (std::int64_t j = 0; j < columns; j += side)
     for (std::int64_t k = 0; k < depth; k += side) {
-      const std::int64_t top = std::min(k, depth - side);
-      turn_square(x + left * ldx + top, ldx, packed + top * row + left, row);
+      const int width = static_cast<int>(std::min(side, columns - j)),
+                height = static_cast<int>(std::min(side, depth - k));
+      (width == side && height == side ? turn_square<T, true> : turn_square<T, false>)(x + j * ldx + k, ldx, width,
+                                                                                       height, packed + k * row + j,
+                                                                                       row);
     }
+}
+
+template <class T>
+void pack_rows(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed, std::int64_t row) {
+  const std::int64_t last = (columns - 1) / kLanes<T> * kLanes<T>, rest = columns - last;
+  for (std::int64_t k = 0; k < depth; ++k, x += ldx, packed += row) {
+    for (std::int64_t j = 0; j < last; j += kLanes<T>) store(load(x + j), packed + j);
+    store(load_part(x + last, rest), packed + last);
   }
 }
 
 Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t batch) {
+  constexpr std::int64_t unit_products = 1 << 20;
+  if (rows <= kBlockRows && columns <= kBlockColumns && depth <= unit_products / (kBlockRows * kBlockColumns))
+    return {rows, columns, 1, 1, parallel_work(rows * columns, depth)};
   // Equal steps, in whole register tiles.
   const auto step = [](std::int64_t n, std::int64_t largest, std::int64_t multiple) {
     const std::int64_t parts = n / largest + (n % largest != 0);
@@ -359,7 +376,7 @@ Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64
   Grid g{step(rows, kBlockRows, 12), step(columns, kBlockColumns, 16), 0, 0, 0};
   // Enough units for several threads, but none below a quarter of a million products: each packs its own operands.
   const double products = static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(depth);
-  const double wanted = std::min(16.0, products * static_cast<double>(batch) / 1048576);
+  const double wanted = std::min(16.0, products * static_cast<double>(batch) / unit_products);
   const auto enough = [&] {
     return static_cast<double>(units(rows, g.row_step)) * static_cast<double>(units(columns, g.column_step)) *
                static_cast<double>(batch) >=
@@ -384,6 +401,8 @@ template void multiply_block(std::int64_t, std::int64_t, std::int64_t, const Lis
                              std::int64_t, bool);
 template const Scratch<float>& scratch<float>() noexcept;
 template const Scratch<double>& scratch<double>() noexcept;
+template void pack_rows(const float*, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t);
+template void pack_rows(const double*, std::int64_t, std::int64_t, std::int64_t, double*, std::int64_t);
 template void pack_transposed(const float*, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t);
 template void pack_transposed(const double*, std::int64_t, std::int64_t, std::int64_t, double*, std::int64_t);
 

@@ -13,10 +13,12 @@ template <class T>
 inline constexpr int kLanes = kVectorWidth / static_cast<int>(sizeof(T));
 
 /// The largest block of a product: what one unit of work computes, and the terms it takes at a time.
-/// A packed block of `kBlockDepth x kBlockColumns` elements fits the second-level cache.
 inline constexpr std::int64_t kBlockRows = 96;
 inline constexpr std::int64_t kBlockColumns = 128;
 inline constexpr std::int64_t kBlockDepth = 256;
+
+/// The terms that a product of matrices takes at a time: both operands' blocks fit the second-level cache.
+inline constexpr std::int64_t kDeepBlock = 512;
 
 /// Terms that are added one after another: the rounding errors of longer float32 sums would add up to more than four
 /// units in the last place. What is summed so far then counts as one term.
@@ -26,19 +28,29 @@ inline constexpr std::int64_t kChain = sizeof(T) == sizeof(float) ? 64 : kBlockD
 /// float32 sums of more terms than this are joined in double.
 inline constexpr std::int64_t kLongSum = 4096;
 
-/// The left operand of a block: element (i, k) is at `data[i * row + k * column]`.
+/// Rows of a panel, in which packed left operands may lie: as many as the tallest tiles have, or a multiple.
+inline constexpr std::int64_t kPanelRows = 12;
+
+/// The left operand of a block: element (i, k) is at `data[i * row + k * column]`, or, in panels, with i % kPanelRows
+/// for i, `panel` further for each panel before it.
 template <class T>
 struct Left {
   const T* data;
   std::int64_t row, column;
+  std::int64_t panel = 0;  ///< 0 where there are none
 };
 
-/// The right operand of a block: element (k, j) is at `data[k * row + j]`. Rows are readable up to a whole number of
-/// vectors, or, of at least one vector, up to their last column alone if `exact`.
+/// Columns of a panel, in which packed right operands may lie.
+template <class T>
+inline constexpr std::int64_t kPanel = 2 * kLanes<T>;
+
+/// The right operand of a block: column j of row k is at `data[j / kPanel * panel + k * row + j % kPanel]`. Rows are
+/// readable up to a whole number of vectors, or, of at least one vector, up to their last column alone if `exact`.
 template <class T>
 struct Right {
   const T* data;
   std::int64_t row;
+  std::int64_t panel = kPanel<T>;
   bool exact = false;
 };
 
@@ -124,10 +136,12 @@ constexpr std::int64_t packed_row(std::int64_t columns) {
 
 /// Elements that `Scratch::left` and `Scratch::right` have room for.
 template <class T>
-inline constexpr std::int64_t kLeftSize = std::max(kBlockRows* packed_row<T>(kBlockDepth),
-                                                   kBlockDepth* packed_row<T>(kBlockRows));
+inline constexpr std::int64_t kLeftSize = std::max({kBlockRows * packed_row<T>(kDeepBlock),
+                                                    kBlockDepth* packed_row<T>(kBlockRows),
+                                                    kBlockRows / kPanelRows*(kDeepBlock* kPanelRows + kLanes<T>)});
 template <class T>
-inline constexpr std::int64_t kRightSize = kBlockDepth* packed_row<T>(kBlockColumns);
+inline constexpr std::int64_t kRightSize = std::max(kBlockDepth* packed_row<T>(kBlockColumns),
+                                                    kDeepBlock* kBlockColumns);
 
 /// Elements that the blocks of results have room for.
 inline constexpr std::int64_t kResultSize = kBlockRows * kBlockColumns;
@@ -152,7 +166,7 @@ inline void for_parts(std::int64_t n, const Part& part, const One& one) {
 /// y[i] = x[i] for i < n; made for short runs.
 template <class T>
 inline void copy_run(const T* x, std::int64_t n, T* y) {
-  if (n > 256)
+  if (n > 1024)
     std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(T));
   else
     for_parts<T, kVectorWidth>(
@@ -173,6 +187,12 @@ inline void zero_run(std::int64_t n, T* y) {
 template <class T>
 void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed,
                      std::int64_t row);
+
+/// packed[k, j] = x[k, j] for j < columns, k < depth, made for few columns; x has rows of `ldx`, packed rows of `row`
+/// elements. Whole vectors are written: what fills up the last row's last one is 0, and so in the others if there is
+/// room for it.
+template <class T>
+void pack_rows(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed, std::int64_t row);
 
 /// packed[k, j] = 0 for the columns that fill up the last vector of each row.
 template <class T>
@@ -198,20 +218,20 @@ struct Grid {
 };
 Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t batch);
 
-/// c = a block's sum over `depth` terms, or c += with `add`: takes them in steps of `kBlockDepth`, and joins long
+/// c = a block's sum over `depth` terms, or c += with `add`: takes them in steps of at most `Step`, and joins long
 /// float32 sums in double. `multiply(first, n, y, row, add)` sums the terms [first, first + n) to y. `row` is the
 /// distance of the rows of a block in the working memory; rows * row elements fit it.
-template <class T, class Multiply>
+template <class T, std::int64_t Step = kBlockDepth, class Multiply>
 void sum_in_steps(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Multiply& multiply, T* c,
                   std::int64_t ldc, bool add, std::int64_t row = kBlockColumns) {
+  static_assert(kLongSum % Step == 0);
   if (sizeof(T) == sizeof(double) || depth <= kLongSum) {
-    for (std::int64_t k = 0; k < depth; k += kBlockDepth)
-      multiply(k, std::min(kBlockDepth, depth - k), c, ldc, add || k > 0);
+    for (std::int64_t k = 0; k < depth; k += Step) multiply(k, std::min(Step, depth - k), c, ldc, add || k > 0);
     return;
   }
   const Scratch<T>& s = scratch<T>();
-  for (std::int64_t k = 0; k < depth; k += kBlockDepth) {
-    const std::int64_t n = std::min(kBlockDepth, depth - k);
+  for (std::int64_t k = 0; k < depth; k += Step) {
+    const std::int64_t n = std::min(Step, depth - k);
     multiply(k, n, s.part, row, k % kLongSum != 0);
     if (k + n < depth && (k + n) % kLongSum != 0) continue;
     const bool first = k < kLongSum;

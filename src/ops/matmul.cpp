@@ -68,8 +68,10 @@ Products products_of(Extents a_shape, Extents b_shape, Transposed transposed) {
   p.m = transposed.a ? p.a.columns : p.a.rows;
   p.k = transposed.a ? p.a.rows : p.a.columns;
   p.n = transposed.b ? p.b.rows : p.b.columns;
-  const Shape batch = *kernels::broadcast_shape(p.a.batch, p.b.batch);
-  p.batch = kernels::broadcast_plan(batch, {p.a.batch, p.b.batch});
+  if (p.a.batch.empty() && p.b.batch.empty())
+    p.batch = kernels::same_shape_plan(1);
+  else
+    p.batch = kernels::broadcast_plan(*kernels::broadcast_shape(p.a.batch, p.b.batch), {p.a.batch, p.b.batch});
   return p;
 }
 
@@ -220,14 +222,19 @@ Shape result_shape(const Tensor& a, const Tensor& b, Transposed transposed) {
   const Matrices left = left_matrices(a.shape()), right = right_matrices(b.shape());
   const std::int64_t k = transposed.a ? left.rows : left.columns;
   if (k != (transposed.b ? right.columns : right.rows)) fail_inner(b, transposed.b, k);
-  const auto batch = kernels::broadcast_shape(left.batch, right.batch);
-  if (!batch)
-    fail(ErrorKind::shape, "matmul: batches do not broadcast: expected equal extents or 1 counted from the back, got ",
-         a.shape(), " and ", b.shape());
-  Shape shape = *batch;
-  if (a.dim() > 1) shape = shape.concat({transposed.a ? left.columns : left.rows});
-  if (b.dim() > 1) shape = shape.concat({transposed.b ? right.rows : right.columns});
-  return shape;
+  std::int64_t extents[Shape::kMaxRank + 2];
+  std::size_t rank = 0;
+  if (!left.batch.empty() || !right.batch.empty()) {
+    const auto batch = kernels::broadcast_shape(left.batch, right.batch);
+    if (!batch)
+      fail(ErrorKind::shape,
+           "matmul: batches do not broadcast: expected equal extents or 1 counted from the back, got ", a.shape(),
+           " and ", b.shape());
+    for (const std::int64_t extent : *batch) extents[rank++] = extent;
+  }
+  if (a.dim() > 1) extents[rank++] = transposed.a ? left.columns : left.rows;
+  if (b.dim() > 1) extents[rank++] = transposed.b ? right.rows : right.columns;
+  return Shape(extents, rank);
 }
 
 }  // namespace
