@@ -121,6 +121,7 @@ class Terms {
     for (std::int64_t t = 0; t < std::min(taps_, kBlockDepth); ++t, step(p, s.taps)) {
       tap_a_[t] = s.weight(p);
       if (slab) tap_b_[t] = slab->element(s, p);
+      tap_signal_[t] = s.axis[2].shift + p.at[2] * s.axis[2].shift_step;
     }
   }
 
@@ -137,9 +138,13 @@ class Terms {
   void list_a(std::int64_t k, std::int64_t n) {
     for_terms(k, n, a, 0, s_.w_channel, tap_a_, [&](const Place& p) { return s_.weight(p); });
   }
-  /// Lists where the terms [k, k + n) find their elements in the slab of the channels from `k / taps` on.
-  void list_b(std::int64_t k, std::int64_t n) {
-    for_terms(k, n, b, k / taps_, slab_->volume, tap_b_, [&](const Place& p) { return slab_->element(s_, p); });
+  /// Lists where the terms [k, k + n) find their elements: in the slab of the channels from `k / taps` on, or in a line
+  /// of the signal.
+  void list_b(std::int64_t k, std::int64_t n, bool in_signal) {
+    if (in_signal)
+      for_terms(k, n, b, 0, s_.signal_size, tap_signal_, [](const Place&) { return 0; });
+    else
+      for_terms(k, n, b, k / taps_, slab_->volume, tap_b_, [&](const Place& p) { return slab_->element(s_, p); });
   }
 
  private:
@@ -160,7 +165,7 @@ class Terms {
 
   const Sweep& s_;
   const Slab* slab_;
-  std::int64_t taps_, tap_a_[kBlockDepth], tap_b_[kBlockDepth];
+  std::int64_t taps_, tap_a_[kBlockDepth], tap_b_[kBlockDepth], tap_signal_[kBlockDepth];
 };
 
 /// Where the results of one block of rows go: those of group `g` from row `i` on.
@@ -180,30 +185,48 @@ void run_packed(const Sweep& s, const Grid& grid, const T* x, const T* w, const 
                const Scratch<T>& own = scratch<T>();
                const std::int64_t row = packed_row<T>(columns);
                const T* weight = w + g * s.w_group + i * s.w_row;
-               const auto pack = [&](std::int64_t k, std::int64_t n) {
+               Terms<T> terms(s, nullptr);
+               terms.list_results(1, columns, 0);
+               const auto operands = [&](std::int64_t k, std::int64_t n) {
                  pack_taps(s, x + g * s.channels * s.signal_size, k, n, j, columns, own.right, row);
                  fill_last_vector(columns, n, own.right, row);
+                 terms.list_a(k, n);
+                 for (std::int64_t q = 0; q < n; ++q) terms.b[q] = q * row;
+                 return ListedOperands<T>{weight,  s.w_row,      terms.a,      own.right,
+                                          terms.b, terms.result, terms.result, terms.count};
                };
-               if (s.weights_in_order) {
-                 const auto operands = [&](std::int64_t k, std::int64_t n) {
-                   pack(k, n);
-                   return Operands<T>{{weight + k, s.w_row, 1}, {own.right, row}};
-                 };
-                 sum_block<T>(rows, columns, depth, operands, own.result, kBlockColumns, false);
-               } else {
-                 Terms<T> terms(s, nullptr);
-                 terms.list_results(1, columns, 0);
-                 const auto operands = [&](std::int64_t k, std::int64_t n) {
-                   pack(k, n);
-                   terms.list_a(k, n);
-                   for (std::int64_t q = 0; q < n; ++q) terms.b[q] = q * row;
-                   return ListedOperands<T>{weight,  s.w_row,      terms.a,      own.right,
-                                            terms.b, terms.result, terms.result, terms.count};
-                 };
-                 sum_block<T>(rows, columns, depth, operands, own.result, kBlockColumns, false);
-               }
+               sum_block<T>(rows, columns, depth, operands, own.result, kBlockColumns, false);
                target(s, g, i, rows, kBlockColumns, b, y, add).store_columns(own.result, j, columns);
              });
+}
+
+/// Where most of what a region's slab of `n` channels holds is copied from.
+template <class T>
+Ahead<T> source(const Sweep& s, const Slab& slab, const Region& r, const T* x, std::int64_t n) {
+  const std::int64_t first[3] = {r.d, r.h, r.w};
+  std::int64_t from[3], count[3];
+  for (int d = 0; d < 3; ++d) {
+    const Axis& axis = s.axis[d];
+    from[d] = std::clamp<std::int64_t>((first[d] + slab.low[d]) * axis.stride, 0, axis.length);
+    count[d] = std::min(slab.extent[d] * axis.stride, axis.length - from[d]);
+  }
+  x += from[0] * s.axis[1].length * s.axis[2].length + from[1] * s.signal_line + from[2];
+  if (count[1] > 1 && s.signal_line != s.axis[2].length) return {x, s.signal_line, count[1], n * s.signal_size};
+  return {x, s.signal_size, n, std::max<std::int64_t>(count[1] - 1, 0) * s.signal_line + count[2]};
+}
+
+/// Where a region begins in a line of the signal if whole vectors of it find all their elements there, which a few taps
+/// may read from the second-level cache: more taps gain by a copy in the first-level one, and so do narrow vectors.
+/// Null otherwise.
+template <class T>
+const T* within_line(const Sweep& s, const Region& r, const T* x) {
+  constexpr std::int64_t most_taps = kVectorWidth == 64 ? 4 : 0;
+  if (s.tap_count() != s.taps[2] || s.taps[2] > most_taps || r.lines > 1 || r.width % kLanes<T> != 0) return nullptr;
+  const Axis& axis = s.axis[2];
+  const std::int64_t d = s.axis[0].element(r.d, 0), h = s.axis[1].element(r.h, 0), last = r.w + r.width - 1;
+  const auto inside = [&](std::int64_t t) { return axis.element(r.w, t) >= 0 && axis.element(last, t) >= 0; };
+  if (axis.stride != 1 || d < 0 || h < 0 || !inside(0) || !inside(s.taps[2] - 1)) return nullptr;
+  return x + d * s.axis[1].length * axis.length + h * s.signal_line + r.w;
 }
 
 /// Gives each block a slab.
@@ -212,21 +235,30 @@ void run_slabs(const Sweep& s, const Slab& slab, std::int64_t row_step, const T*
                bool add) {
   const std::int64_t taps = s.tap_count(), depth = s.channels * taps;
   const std::int64_t bands = ceil_div(s.rows, row_step), regions = region_count(s, slab);
-  const auto unit = [&](std::int64_t index, Terms<T>& terms) {
+  const auto signal_of = [&](std::int64_t index, const Region& area) {
+    return x + area.sample * s.signal_sample() + index / (bands * regions) * s.channels * s.signal_size;
+  };
+  const auto unit = [&](std::int64_t index, bool last, Terms<T>& terms) {
     const Scratch<T>& own = scratch<T>();
     const std::int64_t g = index / (bands * regions), i = index / regions % bands * row_step;
     const std::int64_t rows = std::min(row_step, s.rows - i);
-    const Region area = region(s, slab, index % regions);
+    const Region area = region(s, slab, index % regions), next = region(s, slab, (index + 1) % regions);
     const T* weight = w + g * s.w_group + i * s.w_row;
-    const T* signal = x + area.sample * s.signal_sample() + g * s.channels * s.signal_size;
+    const T *signal = signal_of(index, area), *next_signal = last ? nullptr : signal_of(index + 1, next);
+    const T* direct = within_line(s, area, signal);
     const Target<T> to = target(s, g, i, rows, slab.row, b, y, add);
     const auto operands = [&](std::int64_t k, std::int64_t n) {
-      fill_slab(s, slab, area, signal, k / taps, (k + n - 1) / taps - k / taps + 1, own.right);
+      const std::int64_t c = k / taps, end = (k + n - 1) / taps + 1;
+      if (direct == nullptr) fill_slab(s, slab, area, signal, c, end - c, own.right);
       terms.list_a(k, n);
-      terms.list_b(k, n);
-      return ListedOperands<T>{weight,       s.w_row,     terms.a,
-                               own.right,    terms.b,     terms.vector,
-                               terms.result, terms.count, slab.direct && k == 0 ? to.b : nullptr};
+      terms.list_b(k, n, direct != nullptr);
+      ListedOperands<T> pair{weight,       s.w_row,      terms.a,     direct != nullptr ? direct : own.right, terms.b,
+                             terms.vector, terms.result, terms.count, slab.direct && k == 0 ? to.b : nullptr};
+      if (k + n < depth)
+        pair.ahead = source(s, slab, area, signal + end * s.signal_size, std::min(end - c, s.channels - end));
+      else if (!last)
+        pair.ahead = source(s, slab, next, next_signal, std::min(end, s.channels));
+      return pair;
     };
     const std::int64_t columns = (area.lines - 1) * slab.result_line + area.width;
     if (slab.direct) {
@@ -246,7 +278,7 @@ void run_slabs(const Sweep& s, const Slab& slab, std::int64_t row_step, const T*
                [&](std::int64_t first, std::int64_t last) {
                  Terms<T> terms(s, &slab);
                  slab.list_vectors(kLanes<T>, terms.vector);
-                 for (std::int64_t index = first; index < last; ++index) unit(index, terms);
+                 for (std::int64_t index = first; index < last; ++index) unit(index, index + 1 == last, terms);
                });
 }
 

@@ -52,7 +52,6 @@ inline Sweep forward_sweep(const ConvParams& p) {
   }
   s.measure();
   s.lines_only = unit(p, 0) && unit(p, 1);
-  s.weights_in_order = true;
   return s;
 }
 

@@ -131,7 +131,8 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
     slab.lines = lines;
     slab.width = part;
     slab.result_line = result_line;
-    slab.extent[0] = 1 + span[0], slab.extent[1] = lines + span[1], slab.extent[2] = part + span[2];
+    slab.extent[0] = 1 + span[0], slab.extent[1] = lines + span[1],
+    slab.extent[2] = lines == 1 ? ceil_div(part + span[2], lanes) * lanes : part + span[2];
     slab.row = ceil_div(slab.columns(), lanes) * lanes;
     if (slab.row > most) return;
     slab.direct = may_be_direct && slab.own_vectors(lanes);
@@ -175,40 +176,6 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
 /// (low + e) * stride + remainder, counted from the region's first position; zero outside of the signal.
 template <class T>
 void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* x, std::int64_t first, std::int64_t n,
-               T* to) {
-  const std::int64_t base[3] = {region.d + slab.low[0], region.h + slab.low[1], region.w + slab.low[2]};
-  const Axis *depth = &s.axis[0], *height = &s.axis[1], *width = &s.axis[2];
-  const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
-  // The elements [skip, end) of a line lie in the signal: the same for all lines of a remainder.
-  std::int64_t skips[kSlabStride], ends[kSlabStride];
-  for (std::int64_t rw = 0; rw < width->stride; ++rw) {
-    skips[rw] = std::clamp<std::int64_t>(-base[2], 0, slab.extent[2]);
-    ends[rw] = std::clamp(floor_div(width->length - 1 - rw, width->stride) + 1 - base[2], skips[rw], slab.extent[2]);
-  }
-  for (std::int64_t c = first; c < first + n; ++c) {
-    const T* from = x + c * s.signal_size;
-    for (std::int64_t rd = 0; rd < depth->stride; ++rd)
-      for (std::int64_t rh = 0; rh < height->stride; ++rh)
-        for (std::int64_t rw = 0; rw < width->stride; ++rw) {
-          T* line = to;
-          to += grid;
-          if (!(slab.phases[0] >> rd & slab.phases[1] >> rh & slab.phases[2] >> rw & 1)) continue;
-          const std::int64_t skip = skips[rw], end = ends[rw];
-          for (std::int64_t i = 0; i < slab.extent[0]; ++i)
-            for (std::int64_t j = 0; j < slab.extent[1]; ++j, line += slab.extent[2]) {
-              const std::int64_t d = (base[0] + i) * depth->stride + rd, h = (base[1] + j) * height->stride + rh;
-              if (d < 0 || d >= depth->length || h < 0 || h >= height->length || skip == end) {
-                zero_run(slab.extent[2], line);
-                continue;
-              }
-              const T* row = from + d * height->length * width->length + h * s.signal_line;
-              if (skip > 0) zero_run(skip, line);
-              copy_strided(row + (base[2] + skip) * width->stride + rw, end - skip, width->stride, line + skip);
-              if (end < slab.extent[2]) zero_run(slab.extent[2] - end, line + end);
-            }
-        }
-  }
-  zero_run(kLanes<T>, to);  // the last vector may read on
-}
+               T* to);
 
 }  // namespace taper::kernels

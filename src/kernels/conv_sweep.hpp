@@ -1,7 +1,5 @@
 #pragma once
 
-#include <utility>
-
 #include "kernels/product.hpp"
 
 // The sum behind the forward and the input gradient of a convolution:
@@ -108,7 +106,6 @@ struct Sweep {
   std::int64_t signal_line, result_line;   ///< distances of the lines of a plane
   std::int64_t signal_size, result_size;   ///< of a channel
   bool lines_only;                         ///< one line to a sample, on both sides
-  bool weights_in_order;                   ///< the weights of a row lie as channels and taps are counted
 
   std::int64_t position_count() const { return positions[0] * positions[1] * positions[2]; }
   std::int64_t tap_count() const { return taps[0] * taps[1] * taps[2]; }
@@ -158,64 +155,10 @@ struct Sweep {
   }
 };
 
-/// y[i] = x[2 i] for one vector of y; nothing beyond the last of them is read.
-template <class T, std::size_t... I>
-inline void copy_even(const T* x, T* y, std::index_sequence<I...>) {
-  constexpr std::size_t n = sizeof...(I);
-  typedef T Part __attribute__((vector_size(n * sizeof(T))));
-  Part low, high;
-  std::memcpy(&low, x, sizeof low);
-  std::memcpy(&high, x + n - 1, sizeof high);
-  // The second half has an odd place in `high`, which counts from n.
-  const Part even = __builtin_shufflevector(low, high, (2 * I < n ? 2 * I : 2 * I + 1)...);
-  std::memcpy(y, &even, sizeof even);
-}
-
-/// y[i] = x[i * stride] for i < n.
-template <class T>
-inline void copy_strided(const T* x, std::int64_t n, std::int64_t stride, T* y) {
-  if (stride == 1) return copy_run(x, n, y);
-  if (stride == 2)
-    for_parts<T, kVectorWidth>(
-        n,
-        [&](std::int64_t i, auto bytes) {
-          copy_even(x + 2 * i, y + i, std::make_index_sequence<decltype(bytes)::value / sizeof(T)>());
-        },
-        [&](std::int64_t i) { y[i] = x[2 * i]; });
-  else
-    for (std::int64_t i = 0; i < n; ++i) y[i] = x[i * stride];
-}
-
 /// Packs the rows (channel, tap) = [k, k + n) of a block: row r holds what the tap finds at the positions
 /// [j, j + columns) of all samples. `x` is the first channel of the group in sample 0.
 template <class T>
 void pack_taps(const Sweep& s, const T* x, std::int64_t k, std::int64_t n, std::int64_t j, std::int64_t columns,
-               T* packed, std::int64_t row) {
-  const std::int64_t taps = s.tap_count(), channel = s.signal_size;
-  const Place start = locate(j, s.positions);
-  Place tap = locate(k % taps, s.taps);
-  const bool copies = s.axis[2].stride == 1;
-  Piece pieces[std::max(kBlockColumns, kBlockDepth)];
-  // The pieces of a tap are the same for all channels.
-  for (std::int64_t r = 0; r < std::min(taps, n); ++r) {
-    std::int64_t count = 0;
-    for_runs(start, columns, s.positions, [&](const Run& run) { pieces[count++] = s.piece(run, tap); });
-    for (std::int64_t q = r; q < n; q += taps) {
-      const T* from = x + (k + q) / taps * channel;
-      T* to = packed + q * row;
-      for (std::int64_t i = 0; i < count; ++i) {
-        const Piece& piece = pieces[i];
-        T* y = to + piece.at;
-        zero_run(piece.skip, y);
-        if (copies)
-          copy_run(from + piece.from, piece.count, y + piece.skip);
-        else
-          copy_strided(from + piece.from, piece.count, s.axis[2].stride, y + piece.skip);
-        zero_run(piece.size - piece.skip - piece.count, y + piece.skip + piece.count);
-      }
-    }
-    step(tap, s.taps);
-  }
-}
+               T* packed, std::int64_t row);
 
 }  // namespace taper::kernels

@@ -245,6 +245,27 @@ void turn_square(const T* x, std::int64_t ldx, int columns, int depth, T* to, st
       store_part<T>(v[k], columns, to + k * row, false);
 }
 
+/// Brings the lines of a matrix near, some at a time.
+template <class T>
+class Fetching {
+ public:
+  Fetching(const Ahead<T>& x, std::int64_t times)
+      : x_(x), share_(x.rows > 0 ? x.rows * ((x.columns - 1) / kLine + 1) / times + 1 : 0) {}
+
+  void some() {
+    for (std::int64_t i = 0; i < share_ && row_ < x_.rows; ++i) {
+      __builtin_prefetch(x_.data + row_ * x_.row + at_, 0, 2);
+      at_ += kLine;
+      if (at_ >= x_.columns) at_ = 0, ++row_;
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
+  const Ahead<T>& x_;
+  std::int64_t share_, row_ = 0, at_ = 0;
+};
+
 template <class T>
 struct OwnedScratch : Scratch<T> {
   void* memory;
@@ -282,6 +303,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   const std::int64_t tiles = (rows + kTileRows<T> - 1) / kTileRows<T>, least = rows / tiles, taller = rows % tiles;
   const std::int64_t vectors = (columns + kLanes<T> - 1) / kLanes<T>;
   int width = widest(least + (taller > 0));
+  Fetching<T> ahead(x.ahead, tiles * ((vectors - 1) / width + 1));
   for (std::int64_t v = 0; v < vectors; v += width) {
     while (width > vectors - v) width /= 2;
     if (x.column_bias != nullptr) from = {x.column_bias, 0, x.c_vector + v};
@@ -294,6 +316,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
       const std::int64_t height = least + (n < taller);
       tile.a = x.a + i * x.a_row;
       tile.from = {from.data + i * from.row, from.row, from.vector};
+      ahead.some();
       sum_tile<T>(all[height - 1][width], depth, tile,
                   {{c + i * ldc, ldc, x.c_vector + v}, height, width, x.c_count + v, repeated, whole, add});
       i += height;
@@ -331,6 +354,35 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
                       ListedOperands<T>{x.a.data + i / step * x.a.panel, x.a.row, a_term, x.b.data, b_term, b_vector,
                                         c_vector, count, nullptr, x.bias, repeated},
                       c + i * ldc, ldc, add);
+}
+
+template <class T>
+void sum_in_steps(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t step,
+                  const SumTerms<T>& terms, T* c, std::int64_t ldc, bool add, std::int64_t row) {
+  if (sizeof(T) == sizeof(double) || depth <= kLongSum) {
+    for (std::int64_t k = 0; k < depth; k += step)
+      terms.sum(terms.body, k, std::min(step, depth - k), c, ldc, add || k > 0);
+    return;
+  }
+  const Scratch<T>& s = scratch<T>();
+  for (std::int64_t k = 0; k < depth; k += step) {
+    const std::int64_t n = std::min(step, depth - k);
+    terms.sum(terms.body, k, n, s.part, row, k % kLongSum != 0);
+    if (k + n < depth && (k + n) % kLongSum != 0) continue;
+    const bool first = k < kLongSum;
+    // sums[i, j] = (first ? 0 : sums[i, j]) + part[i, j]
+    for (std::int64_t i = 0; i < rows; ++i) {
+      double* sums = s.sums + i * row;
+      const T* part = s.part + i * row;
+      for (std::int64_t j = 0; j < columns; ++j) sums[j] = (first ? 0 : sums[j]) + static_cast<double>(part[j]);
+    }
+  }
+  // c[i, j] = (add ? c[i, j] : 0) + sums[i, j]
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const double sum = s.sums[i * row + j];
+      c[i * ldc + j] = static_cast<T>(add ? static_cast<double>(c[i * ldc + j]) + sum : sum);
+    }
 }
 
 template <class T>
@@ -399,6 +451,10 @@ template void multiply_block(std::int64_t, std::int64_t, std::int64_t, const Lis
                              std::int64_t, bool);
 template void multiply_block(std::int64_t, std::int64_t, std::int64_t, const ListedOperands<double>&, double*,
                              std::int64_t, bool);
+template void sum_in_steps(std::int64_t, std::int64_t, std::int64_t, std::int64_t, const SumTerms<float>&, float*,
+                           std::int64_t, bool, std::int64_t);
+template void sum_in_steps(std::int64_t, std::int64_t, std::int64_t, std::int64_t, const SumTerms<double>&, double*,
+                           std::int64_t, bool, std::int64_t);
 template const Scratch<float>& scratch<float>() noexcept;
 template const Scratch<double>& scratch<double>() noexcept;
 template void pack_rows(const float*, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t);

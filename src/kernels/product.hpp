@@ -63,6 +63,13 @@ struct Operands {
   const T* bias = nullptr;
 };
 
+/// What is read after a product, and is brought near while it runs: the first `columns` elements of `rows` rows.
+template <class T>
+struct Ahead {
+  const T* data = nullptr;
+  std::int64_t row = 0, rows = 0, columns = 0;
+};
+
 /// One pair of operands whose terms lie anywhere: a's element (i, k) is at `a[i * a_row + a_term[k]]`, and b's vector v
 /// of row k, which holds the columns from `v * kLanes` on, at `b[b_term[k] + b_vector[v]]`. All vectors are readable.
 /// The first `c_count[v]` elements of the result's vector v go to `c_vector[v]` of its row. Results that are not added
@@ -79,6 +86,7 @@ struct ListedOperands {
   const T* bias = nullptr;
   const T* column_bias = nullptr;
   int repeated = 0;
+  Ahead<T> ahead{};
 };
 
 /// c[i, j] = sum over k of a[i, k] b[k, j], or += with `add`; c has rows of `ldc` elements.
@@ -218,36 +226,29 @@ struct Grid {
 };
 Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t batch);
 
-/// c = a block's sum over `depth` terms, or c += with `add`: takes them in steps of at most `Step`, and joins long
-/// float32 sums in double. `multiply(first, n, y, row, add)` sums the terms [first, first + n) to y. `row` is the
-/// distance of the rows of a block in the working memory; rows * row elements fit it.
+/// A function that sums the terms [first, first + n) to y, or adds them with `more`, and what it is called with.
+template <class T>
+struct SumTerms {
+  void (*sum)(const void* body, std::int64_t first, std::int64_t n, T* y, std::int64_t row, bool more);
+  const void* body;
+};
+
+/// c = a block's sum over `depth` terms, or c += with `add`: takes them in steps of at most `step`, a power of two, and
+/// joins long float32 sums in double. `row` is the distance of the rows of a block in the working memory; rows * row
+/// elements fit it.
+template <class T>
+void sum_in_steps(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t step,
+                  const SumTerms<T>& terms, T* c, std::int64_t ldc, bool add, std::int64_t row);
+
+/// The same for a lambda. Its type is known to nothing else, so that the steps are compiled once.
 template <class T, std::int64_t Step = kBlockDepth, class Multiply>
 void sum_in_steps(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Multiply& multiply, T* c,
                   std::int64_t ldc, bool add, std::int64_t row = kBlockColumns) {
   static_assert(kLongSum % Step == 0);
-  if (sizeof(T) == sizeof(double) || depth <= kLongSum) {
-    for (std::int64_t k = 0; k < depth; k += Step) multiply(k, std::min(Step, depth - k), c, ldc, add || k > 0);
-    return;
-  }
-  const Scratch<T>& s = scratch<T>();
-  for (std::int64_t k = 0; k < depth; k += Step) {
-    const std::int64_t n = std::min(Step, depth - k);
-    multiply(k, n, s.part, row, k % kLongSum != 0);
-    if (k + n < depth && (k + n) % kLongSum != 0) continue;
-    const bool first = k < kLongSum;
-    // sums[i, j] = (first ? 0 : sums[i, j]) + part[i, j]
-    for (std::int64_t i = 0; i < rows; ++i) {
-      double* sums = s.sums + i * row;
-      const T* part = s.part + i * row;
-      for (std::int64_t j = 0; j < columns; ++j) sums[j] = (first ? 0 : sums[j]) + static_cast<double>(part[j]);
-    }
-  }
-  // c[i, j] = (add ? c[i, j] : 0) + sums[i, j]
-  for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < columns; ++j) {
-      const double sum = s.sums[i * row + j];
-      c[i * ldc + j] = static_cast<T>(add ? static_cast<double>(c[i * ldc + j]) + sum : sum);
-    }
+  const auto sum = [](const void* body, std::int64_t k, std::int64_t n, T* y, std::int64_t ldy, bool more) {
+    (*static_cast<const Multiply*>(body))(k, n, y, ldy, more);
+  };
+  sum_in_steps<T>(rows, columns, depth, Step, SumTerms<T>{sum, &multiply}, c, ldc, add, row);
 }
 
 /// The same for operands: `operands(first, n)` gives those of the terms [first, first + n).

@@ -1,0 +1,112 @@
+#include "kernels/conv_slab.hpp"
+
+#include <utility>
+
+namespace taper::kernels {
+
+namespace {
+
+/// y[i] = x[2 i] for one vector of y; nothing beyond the last of them is read.
+template <class T, std::size_t... I>
+inline void copy_even(const T* x, T* y, std::index_sequence<I...>) {
+  constexpr std::size_t n = sizeof...(I);
+  typedef T Part __attribute__((vector_size(n * sizeof(T))));
+  Part low, high;
+  std::memcpy(&low, x, sizeof low);
+  std::memcpy(&high, x + n - 1, sizeof high);
+  // The second half has an odd place in `high`, which counts from n.
+  const Part even = __builtin_shufflevector(low, high, (2 * I < n ? 2 * I : 2 * I + 1)...);
+  std::memcpy(y, &even, sizeof even);
+}
+
+/// y[i] = x[i * stride] for i < n. Out of line, as all of its kinds take room.
+template <class T>
+[[gnu::noinline]] void copy_strided(const T* x, std::int64_t n, std::int64_t stride, T* y) {
+  if (stride == 1) return copy_run(x, n, y);
+  if (stride == 2)
+    for_parts<T, kVectorWidth>(
+        n,
+        [&](std::int64_t i, auto bytes) {
+          copy_even(x + 2 * i, y + i, std::make_index_sequence<decltype(bytes)::value / sizeof(T)>());
+        },
+        [&](std::int64_t i) { y[i] = x[2 * i]; });
+  else
+    for (std::int64_t i = 0; i < n; ++i) y[i] = x[i * stride];
+}
+
+}  // namespace
+
+template <class T>
+void pack_taps(const Sweep& s, const T* x, std::int64_t k, std::int64_t n, std::int64_t j, std::int64_t columns,
+               T* packed, std::int64_t row) {
+  const std::int64_t taps = s.tap_count(), channel = s.signal_size;
+  const Place start = locate(j, s.positions);
+  Place tap = locate(k % taps, s.taps);
+  Piece pieces[std::max(kBlockColumns, kBlockDepth)];
+  // The pieces of a tap are the same for all channels.
+  for (std::int64_t r = 0; r < std::min(taps, n); ++r) {
+    std::int64_t count = 0;
+    for_runs(start, columns, s.positions, [&](const Run& run) { pieces[count++] = s.piece(run, tap); });
+    for (std::int64_t q = r; q < n; q += taps) {
+      const T* from = x + (k + q) / taps * channel;
+      T* to = packed + q * row;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const Piece& piece = pieces[i];
+        T* y = to + piece.at;
+        zero_run(piece.skip, y);
+        copy_strided(from + piece.from, piece.count, s.axis[2].stride, y + piece.skip);
+        zero_run(piece.size - piece.skip - piece.count, y + piece.skip + piece.count);
+      }
+    }
+    step(tap, s.taps);
+  }
+}
+
+template <class T>
+void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* x, std::int64_t first, std::int64_t n,
+               T* to) {
+  const std::int64_t base[3] = {region.d + slab.low[0], region.h + slab.low[1], region.w + slab.low[2]};
+  const Axis *depth = &s.axis[0], *height = &s.axis[1], *width = &s.axis[2];
+  const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
+  // The elements [skip, end) of a line lie in the signal: the same for all lines of a remainder.
+  std::int64_t skips[kSlabStride], ends[kSlabStride];
+  for (std::int64_t rw = 0; rw < width->stride; ++rw) {
+    skips[rw] = std::clamp<std::int64_t>(-base[2], 0, slab.extent[2]);
+    ends[rw] = std::clamp(floor_div(width->length - 1 - rw, width->stride) + 1 - base[2], skips[rw], slab.extent[2]);
+  }
+  for (std::int64_t c = first; c < first + n; ++c) {
+    const T* from = x + c * s.signal_size;
+    for (std::int64_t rd = 0; rd < depth->stride; ++rd)
+      for (std::int64_t rh = 0; rh < height->stride; ++rh)
+        for (std::int64_t rw = 0; rw < width->stride; ++rw) {
+          T* line = to;
+          to += grid;
+          if (!(slab.phases[0] >> rd & slab.phases[1] >> rh & slab.phases[2] >> rw & 1)) continue;
+          const std::int64_t skip = skips[rw], end = ends[rw];
+          for (std::int64_t i = 0; i < slab.extent[0]; ++i)
+            for (std::int64_t j = 0; j < slab.extent[1]; ++j, line += slab.extent[2]) {
+              const std::int64_t d = (base[0] + i) * depth->stride + rd, h = (base[1] + j) * height->stride + rh;
+              if (d < 0 || d >= depth->length || h < 0 || h >= height->length || skip == end) {
+                zero_run(slab.extent[2], line);
+                continue;
+              }
+              const T* row = from + d * height->length * width->length + h * s.signal_line;
+              if (skip > 0) zero_run(skip, line);
+              copy_strided(row + (base[2] + skip) * width->stride + rw, end - skip, width->stride, line + skip);
+              if (end < slab.extent[2]) zero_run(slab.extent[2] - end, line + end);
+            }
+        }
+  }
+  zero_run(kLanes<T>, to);  // the last vector may read on
+}
+
+template void pack_taps(const Sweep&, const float*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, float*,
+                        std::int64_t);
+template void fill_slab(const Sweep&, const Slab&, const Region&, const float*, std::int64_t, std::int64_t, float*);
+#ifndef TAPER_ONLY_FLOAT32
+template void pack_taps(const Sweep&, const double*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, double*,
+                        std::int64_t);
+template void fill_slab(const Sweep&, const Slab&, const Region&, const double*, std::int64_t, std::int64_t, double*);
+#endif
+
+}  // namespace taper::kernels
