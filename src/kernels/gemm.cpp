@@ -24,7 +24,7 @@ Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64
     const T* from = a + i * p.lda + k;
     // Rows whole pages apart would push each other out of the first-level cache.
     constexpr std::int64_t page = 4096 / static_cast<std::int64_t>(sizeof(T));
-    if (p.lda % page != 0 || rows <= 24 || p.n <= 32) return {from, p.lda, 1};
+    if (p.lda % page != 0 || rows <= 4 || p.n <= 32) return {from, p.lda, 1};
     const std::int64_t row = packed_row<T>(depth);
     for (std::int64_t r = 0; r < rows; ++r) copy_run(from + r * p.lda, depth, packed + r * row);
     return {packed, row, 1};
@@ -45,21 +45,13 @@ Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64
 template <class T>
 Right<T> right_operand(const GemmParams& p, const T* b, std::int64_t j, std::int64_t columns, std::int64_t rows,
                        std::int64_t k, std::int64_t depth) {
+  if (p.packed_b) return {b + j * p.k + k * kPanel<T>, kPanel<T>, p.k * kPanel<T>};
   const T* from = p.transpose_b ? b + j * p.ldb + k : b + k * p.ldb + j;
   const bool whole = columns % kLanes<T> == 0;
   if (!p.transpose_b && (whole || columns > kLanes<T>)&&(rows <= 24 || is_near<T>(p.ldb, depth)))
     return {from, p.ldb, kPanel<T>, !whole};
   T* packed = scratch<T>().right;
-  for (std::int64_t c = 0; c < columns; c += kPanel<T>) {
-    const std::int64_t n = std::min(kPanel<T>, columns - c);
-    T* panel = packed + c * depth;
-    if (p.transpose_b) {
-      pack_transposed(from + c * p.ldb, p.ldb, n, depth, panel, kPanel<T>);
-      fill_last_vector(n, depth, panel, kPanel<T>);
-    } else {
-      pack_rows(from + c, p.ldb, n, depth, panel, kPanel<T>);
-    }
-  }
+  pack_right(depth, columns, from, p.ldb, p.transpose_b, packed);
   return {packed, kPanel<T>, depth * kPanel<T>};
 }
 
@@ -112,14 +104,14 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
     if (!p.add) begin(p, bias, c);
     return;
   }
-  if (p.n == 1 && !p.transpose_b && p.ldb == 1) {
+  if (p.n == 1 && !p.transpose_b && p.ldb == 1 && !p.packed_b) {
     // A column vector without gaps is also a row vector.
     GemmParams q = p;
     q.transpose_b = true;
     q.ldb = p.k;
     return gemm(q, a, b, c, bias);
   }
-  const bool few = !p.transpose_a && p.transpose_b && std::min(p.m, p.n) <= kFewRows;
+  const bool few = !p.transpose_a && p.transpose_b && !p.packed_b && std::min(p.m, p.n) <= kFewRows;
   if (bias != nullptr && (few || p.k > kLongSum)) {
     begin(p, bias, c);
     GemmParams q = p;
@@ -160,6 +152,21 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
   });
 }
 
+template <class T>
+void pack_right(std::int64_t k, std::int64_t n, const T* b, std::int64_t ldb, bool transpose_b, T* packed) {
+  for (std::int64_t j = 0; j < n; j += kPanel<T>, packed += k * kPanel<T>) {
+    const std::int64_t columns = std::min(kPanel<T>, n - j);
+    if (transpose_b) {
+      pack_transposed(b + j * ldb, ldb, columns, k, packed, kPanel<T>);
+      fill_last_vector(columns, k, packed, kPanel<T>);
+    } else {
+      pack_rows(b + j, ldb, columns, k, packed, kPanel<T>);
+    }
+  }
+}
+
+template void pack_right(std::int64_t, std::int64_t, const float*, std::int64_t, bool, float*);
+template void pack_right(std::int64_t, std::int64_t, const double*, std::int64_t, bool, double*);
 template void gemm(const GemmParams&, const float*, const float*, float*, const float*);
 template void gemm(const GemmParams&, const double*, const double*, double*, const double*);
 

@@ -31,10 +31,15 @@ Layout layout_of(const RecurrentParams& p) {
   Layout l{};
   l.gates = take(plain ? 0 : gates * state);  // the plain cells have their gate in y
   l.extra = take(plain ? 0 : state);
-  l.weights = take(p.steps > 1 ? gates * p.hidden_size * p.state_size() : 0);
+  if (p.steps > 1) {
+    // W_hh^T for the forward pass, then W_hh for the backward pass.
+    const std::int64_t last = gru ? p.hidden_size : 0, width = gates * p.hidden_size;
+    const std::int64_t forward = packed_size(p.state_size(), width - last) + packed_size(p.state_size(), last);
+    l.weights = take(std::max(forward, packed_size(width, p.state_size())));
+  }
   l.bias = take(gates * p.hidden_size);
   l.unprojected = take(projects ? state : 0);
-  l.projection = take(p.steps > 1 ? p.proj_size * p.hidden_size : 0);
+  l.projection = take(p.steps > 1 ? packed_size(p.hidden_size, p.proj_size) : 0);
   l.forward_end = at;
   l.da = take(gates * state);
   l.dhidden = gru ? take(gates * state) : l.da;
@@ -81,32 +86,45 @@ struct Pass {
   const T* c0() const { return in.c0 != nullptr ? in.c0 : in.h0; }
 };
 
-/// W^T as the right operand of a product: copied once for many steps, or read as it is stored for a single one.
+/// W as the right operand of a product in every step: packed once for many steps, or read as it is stored for a single
+/// one.
 template <class T>
-struct StepWeights {
-  const T* data;
-  bool stored;                 ///< as W itself
-  std::int64_t depth, height;  ///< W is [height, depth]
-  std::int64_t block;          ///< rows of a gate
-
-  StepWeights(const T* w, std::int64_t rows, std::int64_t columns, std::int64_t rows_of_gate, std::int64_t steps,
-              T* memory)
-      : data(steps > 1 ? memory : w), stored(steps == 1), depth(columns), height(rows), block(rows_of_gate) {
-    if (!stored) pack_transposed(w, depth, height, depth, memory, height);
+class StepWeights {
+ public:
+  /// op(W), [depth, columns], whose last `last` columns are multiplied on their own.
+  StepWeights(const T* w, std::int64_t depth, std::int64_t columns, std::int64_t last, bool transposed,
+              std::int64_t steps, T* memory)
+      : stored_{w, w + (columns - last) * (transposed ? depth : 1)},
+        columns_{columns - last, last},
+        depth_(depth),
+        row_(transposed ? depth : columns),
+        transposed_(transposed),
+        packed_(steps > 1) {
+    for (int part = 0; packed_ && part < 2; ++part) {
+      pack_right(depth, columns_[part], stored_[part], row_, transposed, memory);
+      stored_[part] = memory;
+      memory += packed_size(depth, columns_[part]);
+    }
   }
 
-  /// c += h W^T for the gates [first, first + count); c = .. without `add`.
-  void multiply(std::int64_t rows, Step<const T> h, std::int64_t first, std::int64_t count, Step<T> c, bool add) const {
+  /// c = h op(W) for the first columns (`part` 0) or the last (1), or += with `add`.
+  void multiply(std::int64_t rows, Step<const T> h, int part, Step<T> c, bool add) const {
     gemm<T>({.m = rows,
-             .n = count * block,
-             .k = depth,
+             .n = columns_[part],
+             .k = depth_,
              .lda = h.row,
-             .ldb = stored ? depth : height,
+             .ldb = row_,
              .ldc = c.row,
-             .transpose_b = stored,
+             .transpose_b = transposed_,
+             .packed_b = packed_,
              .add = add},
-            h.data, data + first * block * (stored ? depth : 1), c.data);
+            h.data, stored_[part], c.data);
   }
+
+ private:
+  const T* stored_[2];
+  std::int64_t columns_[2], depth_, row_;
+  bool transposed_, packed_;
 };
 
 /// Calls `body(first, rows)` for blocks of samples, whose sequences do not depend on each other.
@@ -144,12 +162,12 @@ void hidden_product(const Pass<T>& s, const StepWeights<T>& weights, std::int64_
   if (s.cell.hidden_differs) {
     const bool bias = s.in.b_hh != nullptr;
     const std::int64_t shared = s.cell.gates - 1;
-    weights.multiply(rows, h, 0, shared, gates, true);
+    weights.multiply(rows, h, 0, gates, true);
     if (bias)
       for (std::int64_t n = 0; n < rows; ++n) copy_run(s.in.b_hh + shared * s.hidden, s.hidden, extra.sample(n));
-    weights.multiply(rows, h, shared, 1, extra, bias);
+    weights.multiply(rows, h, 1, extra, bias);
   } else {
-    weights.multiply(rows, h, 0, s.cell.gates, gates, true);
+    weights.multiply(rows, h, 0, gates, true);
   }
 }
 
@@ -164,9 +182,10 @@ void forward(const CellLoops<T>& cell, const RecurrentParams& p, const Recurrent
                   .gates = cell.has_extra ? memory + l.gates : y,
                   .extra = cell.has_extra ? memory + l.extra : y};
   input_product(s, memory + l.bias);
-  const StepWeights<T> weights(in.w_hh, s.width, s.state, s.hidden, p.steps, memory + l.weights);
+  const StepWeights<T> weights(in.w_hh, s.state, s.width, s.cell.hidden_differs ? s.hidden : 0, true, p.steps,
+                               memory + l.weights);
   const bool projects = p.proj_size > 0;
-  const StepWeights<T> projection(in.w_hr, p.proj_size, s.hidden, p.proj_size, projects ? p.steps : 1,
+  const StepWeights<T> projection(in.w_hr, s.hidden, p.proj_size, 0, true, projects ? p.steps : 1,
                                   memory + l.projection);
   T* const unprojected = projects ? memory + l.unprojected : y;
   for_each_block(p, [&](std::int64_t first, std::int64_t rows) {
@@ -181,7 +200,7 @@ void forward(const CellLoops<T>& cell, const RecurrentParams& p, const Recurrent
       for (std::int64_t n = 0; n < rows; ++n)
         s.cell.forward(s.hidden,
                        {gates.sample(n), extra.sample(n), h_before.sample(n), c_before.sample(n), h.sample(n)});
-      if (projects) projection.multiply(rows, {h.data, h.row}, 0, 1, from_first(s.at(y, s.place(k), s.state)), false);
+      if (projects) projection.multiply(rows, {h.data, h.row}, 0, from_first(s.at(y, s.place(k), s.state)), false);
       if (k + 1 == p.steps && c_n != nullptr)
         for (std::int64_t n = 0; n < rows; ++n) copy_run(extra.sample(n), s.hidden, c_n + (first + n) * s.hidden);
     }
@@ -224,6 +243,7 @@ void through_time(const Pass<T>& s, const T* y, const T* dy, const T* dc_n, T* m
   const bool projects = p.proj_size > 0;
   T* const zeros = memory + l.zeros;  // the gradient of h before the projection comes in one part
   if (projects) zero_run(s.hidden, zeros);
+  const StepWeights<T> weights(s.in.w_hh, s.width, s.state, 0, false, p.steps, memory + l.weights);
   for_each_block(p, [&](std::int64_t first, std::int64_t rows) {
     const auto from_first = [first](auto step) { return decltype(step){step.sample(first), step.row}; };
     T *dh = memory + l.dh + first * s.state, *dc = memory + l.dc + first * s.hidden;
@@ -251,14 +271,7 @@ void through_time(const Pass<T>& s, const T* y, const T* dy, const T* dc_n, T* m
                                    dc + n * s.hidden, da_t.sample(n), dhidden_t.sample(n)});
       }
       // dh_{t-1} = (what the cell sends) + da W_hh
-      gemm<T>({.m = rows,
-               .n = s.state,
-               .k = s.width,
-               .lda = dhidden_t.row,
-               .ldb = s.state,
-               .ldc = s.state,
-               .add = s.cell.keeps_hidden},
-              dhidden_t.data, s.in.w_hh, dh);
+      weights.multiply(rows, {dhidden_t.data, dhidden_t.row}, 0, {dh, s.state}, s.cell.keeps_hidden);
     }
     hand_over(dh, rows * s.state, gradients.h0, first * s.state);
     hand_over(dc, rows * s.hidden, gradients.c0, first * s.hidden);
