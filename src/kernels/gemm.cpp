@@ -41,16 +41,15 @@ Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64
   return {packed, 1, kPanelRows, panel};
 }
 
-/// The columns [j, j + columns) of op(B) for the terms [k, k + depth), used for `rows` rows of the result.
+/// The columns [j, j + columns) of op(B) for the terms [k, k + depth), brought together in `packed` where that pays.
 template <class T>
-Right<T> right_operand(const GemmParams& p, const T* b, std::int64_t j, std::int64_t columns, std::int64_t rows,
-                       std::int64_t k, std::int64_t depth) {
+Right<T> right_operand(const GemmParams& p, const T* b, std::int64_t j, std::int64_t columns, std::int64_t k,
+                       std::int64_t depth, T* packed) {
   if (p.packed_b) return {b + j * p.k + k * kPanel<T>, kPanel<T>, p.k * kPanel<T>};
   const T* from = p.transpose_b ? b + j * p.ldb + k : b + k * p.ldb + j;
   const bool whole = columns % kLanes<T> == 0;
-  if (!p.transpose_b && (whole || columns > kLanes<T>)&&(rows <= 24 || is_near<T>(p.ldb, depth)))
+  if (!p.transpose_b && (whole || columns > kLanes<T>)&&(p.m <= 24 || is_near<T>(p.ldb, depth)))
     return {from, p.ldb, kPanel<T>, !whole};
-  T* packed = scratch<T>().right;
   pack_right(depth, columns, from, p.ldb, p.transpose_b, packed);
   return {packed, kPanel<T>, depth * kPanel<T>};
 }
@@ -94,6 +93,58 @@ void multiply_few(const GemmParams& p, const T* a, const T* b, T* c) {
   });
 }
 
+/// Blocks that share packed operands: those below each other the columns of B, those beside each other the rows of A.
+struct Region {
+  std::int64_t units, matrix, i, j, rows, columns;
+};
+
+/// The blocks from `unit` on, at most up to `last`, that are computed together.
+Region region_of(const GemmParams& p, const Grid& grid, std::int64_t unit, std::int64_t last, bool joins_long_sums) {
+  const std::int64_t strip = unit / grid.row_units, top = unit % grid.row_units;
+  std::int64_t below = std::min(last - unit, grid.row_units - top), beside = 1;
+  if (joins_long_sums && p.k > kLongSum)
+    below = 1;  // there is room for the sums of one block
+  else if (below == grid.row_units)
+    beside = std::min({(last - unit) / below, kBlocksTogether, grid.column_units - strip % grid.column_units});
+  const std::int64_t i = top * grid.row_step, j = strip % grid.column_units * grid.column_step;
+  return {below * beside,
+          strip / grid.column_units,
+          i,
+          j,
+          std::min(below * grid.row_step, p.m - i),
+          std::min(beside * grid.column_step, p.n - j)};
+}
+
+template <class T>
+void multiply_region(const GemmParams& p, const Grid& grid, const Region& region, const T* a, const T* b, T* c,
+                     const T* bias) {
+  const auto [units, matrix, i, j, rows, columns] = region;
+  a += matrix * p.stride_a;
+  b += matrix * p.stride_b;
+  T start[kBlocksTogether * kBlockColumns];
+  if (bias != nullptr) {
+    copy_run(bias + j, columns, start);
+    fill_last_vector<T>(columns, 1, start, columns);
+  }
+  const auto multiply = [&](std::int64_t k, std::int64_t depth, T* y, std::int64_t ldy, bool more) {
+    Right<T> right[kBlocksTogether];
+    const auto width = [&](std::int64_t at) { return std::min(grid.column_step, columns - at); };
+    T* packed = scratch<T>().panels;
+    for (std::int64_t at = 0; at < columns; at += grid.column_step, packed += kPanelsSize)
+      right[at / grid.column_step] = right_operand(p, b, j + at, width(at), k, depth, packed);
+    for (std::int64_t r = 0; r < rows; r += grid.row_step) {
+      const std::int64_t n = std::min(grid.row_step, rows - r);
+      const Left<T> left = left_operand(p, a, i + r, n, k, depth);
+      for (std::int64_t at = 0; at < columns; at += grid.column_step)
+        multiply_block<T>(
+            n, width(at), depth,
+            Operands<T>{left, right[at / grid.column_step], bias != nullptr && !more ? start + at : nullptr},
+            y + r * ldy + at, ldy, more);
+    }
+  };
+  sum_in_steps<T, kDeepBlock>(rows, columns, p.k, multiply, c + matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add);
+}
+
 }  // namespace
 
 template <class T>
@@ -121,33 +172,10 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
   if (few) return multiply_few(p, a, b, c);
   const Grid grid = cut(p.m, p.n, p.k, p.batch);
   parallel_for(p.batch * grid.units(), grid.work, [&](std::int64_t first, std::int64_t last) {
-    // Blocks below each other share the packed columns of B; long sums have room for one block.
-    const std::int64_t most = sizeof(T) == sizeof(float) && p.k > kLongSum ? 1 : grid.row_units;
     for (std::int64_t unit = first; unit < last;) {
-      const std::int64_t strip = unit / grid.row_units, top = unit % grid.row_units;
-      const std::int64_t units = std::min({last - unit, grid.row_units - top, most});
-      const std::int64_t matrix = strip / grid.column_units, i = top * grid.row_step,
-                         j = strip % grid.column_units * grid.column_step;
-      const std::int64_t rows = std::min(units * grid.row_step, p.m - i), columns = std::min(grid.column_step, p.n - j);
-      const T* left = a + matrix * p.stride_a;
-      const T* right = b + matrix * p.stride_b;
-      T start[kBlockColumns];
-      if (bias != nullptr) {
-        copy_run(bias + j, columns, start);
-        fill_last_vector<T>(columns, 1, start, columns);
-      }
-      const auto multiply = [&](std::int64_t k, std::int64_t depth, T* y, std::int64_t ldy, bool more) {
-        const Right<T> shared = right_operand(p, right, j, columns, p.m, k, depth);
-        for (std::int64_t r = 0; r < rows; r += grid.row_step) {
-          const std::int64_t n = std::min(grid.row_step, rows - r);
-          multiply_block<T>(n, columns, depth,
-                            Operands<T>{left_operand(p, left, i + r, n, k, depth), shared,
-                                        bias != nullptr && !more ? start : nullptr},
-                            y + r * ldy, ldy, more);
-        }
-      };
-      sum_in_steps<T, kDeepBlock>(rows, columns, p.k, multiply, c + matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add);
-      unit += units;
+      const Region region = region_of(p, grid, unit, last, sizeof(T) == sizeof(float));
+      multiply_region(p, grid, region, a, b, c, bias);
+      unit += region.units;
     }
   });
 }

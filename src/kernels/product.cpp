@@ -272,14 +272,16 @@ struct OwnedScratch : Scratch<T> {
 
   OwnedScratch() {
     constexpr std::int64_t block = kResultSize;
-    constexpr std::size_t bytes = static_cast<std::size_t>(block) * sizeof(double) +
-                                  static_cast<std::size_t>(kLeftSize<T> + kRightSize<T> + 2 * block) * sizeof(T);
+    constexpr std::size_t bytes =
+        static_cast<std::size_t>(block) * sizeof(double) +
+        static_cast<std::size_t>(kLeftSize<T> + kRightSize<T> + kBlocksTogether * kPanelsSize + 2 * block) * sizeof(T);
     memory = ::operator new (bytes, std::align_val_t{64});
     this->sums = static_cast<double*>(memory);
     this->result = reinterpret_cast<T*>(this->sums + block);
     this->part = this->result + block;
     this->left = this->part + block;
     this->right = this->left + kLeftSize<T>;
+    this->panels = this->right + kRightSize<T>;
   }
   OwnedScratch(const OwnedScratch&) = delete;
   ~OwnedScratch() { ::operator delete (memory, std::align_val_t{64}); }

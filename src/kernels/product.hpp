@@ -19,6 +19,8 @@ inline constexpr std::int64_t kBlockDepth = 256;
 
 /// The terms that a product of matrices takes at a time: both operands' blocks fit the second-level cache.
 inline constexpr std::int64_t kDeepBlock = 512;
+/// The blocks beside each other that it computes from the same rows of A.
+inline constexpr std::int64_t kBlocksTogether = 8;
 
 /// Terms that are added one after another: the rounding errors of longer float32 sums would add up to more than four
 /// units in the last place. What is summed so far then counts as one term.
@@ -120,13 +122,14 @@ struct LineOperands {
 template <class T>
 void multiply_lines(std::int64_t rows, std::int64_t columns, const LineOperands<T>& operands, T* sums, bool more);
 
-/// Working memory of the calling thread, one block of each kind, half a megabyte in all. It is allocated at a
-/// thread's first packed product (the program ends if there is no memory for it), kept until the thread ends and
-/// holds nothing between two units of work.
+/// Working memory of the calling thread, a few megabytes, of which what large products do not touch costs nothing. It
+/// is allocated at a thread's first packed product (the program ends if there is no memory for it), kept until the
+/// thread ends and holds nothing between two units of work.
 template <class T>
 struct Scratch {
   T* left;       ///< packed left operand
   T* right;      ///< packed right operand
+  T* panels;     ///< packed right operands of a product of matrices, `kBlocksTogether` blocks of `kPanelsSize`
   T* result;     ///< a block of results, `kBlockRows` rows of `kBlockColumns` or as many elements in other rows
   T* part;       ///< a block of partial sums, likewise
   double* sums;  ///< a block of long sums, likewise
@@ -142,14 +145,15 @@ constexpr std::int64_t packed_row(std::int64_t columns) {
   return (((columns + line - 1) / line) | 1) * line;
 }
 
-/// Elements that `Scratch::left` and `Scratch::right` have room for.
+/// Elements that `Scratch::left`, `Scratch::right` and a block of `Scratch::panels` have room for.
 template <class T>
 inline constexpr std::int64_t kLeftSize = std::max({kBlockRows * packed_row<T>(kDeepBlock),
                                                     kBlockDepth* packed_row<T>(kBlockRows),
                                                     kBlockRows / kPanelRows*(kDeepBlock* kPanelRows + kLanes<T>)});
 template <class T>
-inline constexpr std::int64_t kRightSize = std::max(kBlockDepth* packed_row<T>(kBlockColumns),
-                                                    kDeepBlock* kBlockColumns);
+inline constexpr std::int64_t kRightSize = kBlockDepth* packed_row<T>(kBlockColumns);
+
+inline constexpr std::int64_t kPanelsSize = kDeepBlock * kBlockColumns;
 
 /// Elements that the blocks of results have room for.
 inline constexpr std::int64_t kResultSize = kBlockRows * kBlockColumns;
