@@ -164,7 +164,7 @@ inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile
   // The rows of c are far from each other, and are needed after the last term.
   if (depth >= 64)
     for (std::int64_t r = 0; r < y.rows; ++r)
-      for (int v = 0; v < y.width; ++v) __builtin_prefetch(y.c.data + r * y.c.row + y.c.vector[v]);
+      for (int v = 0; v < y.width; ++v) __builtin_prefetch(y.c.data + r * y.c.row + y.c.vector[v], 0, 2);
   std::int64_t k = 0;
   for (; depth - k > kChain<T>; k += kChain<T>) {
     multiply(tile, k, k + kChain<T>);
