@@ -111,14 +111,14 @@ struct Target {
 template <class T>
 class Terms {
  public:
-  std::int64_t a[kBlockDepth], b[kBlockDepth];
+  std::int64_t a[kDeepBlock], b[kDeepBlock];
   std::int64_t vector[kSlabColumns / kLanes<T>], result[kSlabColumns / kLanes<T>];
   int count[kSlabColumns / kLanes<T>];
 
   /// `slab` is null for packed operands.
   Terms(const Sweep& s, const Slab* slab) : s_(s), slab_(slab), taps_(s.tap_count()) {
     Place p{};
-    for (std::int64_t t = 0; t < std::min(taps_, kBlockDepth); ++t, step(p, s.taps)) {
+    for (std::int64_t t = 0; t < std::min(taps_, kDeepBlock); ++t, step(p, s.taps)) {
       tap_a_[t] = s.weight(p);
       if (slab) tap_b_[t] = slab->element(s, p);
       tap_signal_[t] = s.axis[2].shift + p.at[2] * s.axis[2].shift_step;
@@ -155,7 +155,7 @@ class Terms {
     std::int64_t c = k / taps_, t = k % taps_;
     for (std::int64_t q = 0; q < n; ++c, t = 0) {
       const std::int64_t end = std::min(n, q + taps_ - t), base = (c - first) * stride;
-      if (taps_ <= kBlockDepth) {
+      if (taps_ <= kDeepBlock) {
         for (; q < end; ++q, ++t) list[q] = base + table[t];
       } else {
         for (Place p = locate(t, s_.taps); q < end; ++q, step(p, s_.taps)) list[q] = base + of_tap(p);
@@ -165,7 +165,7 @@ class Terms {
 
   const Sweep& s_;
   const Slab* slab_;
-  std::int64_t taps_, tap_a_[kBlockDepth], tap_b_[kBlockDepth], tap_signal_[kBlockDepth];
+  std::int64_t taps_, tap_a_[kDeepBlock], tap_b_[kDeepBlock], tap_signal_[kDeepBlock];
 };
 
 /// Where the results of one block of rows go: those of group `g` from row `i` on.
@@ -265,11 +265,11 @@ void run_slabs(const Sweep& s, const Slab& slab, std::int64_t row_step, const T*
       terms.list_results(area.lines, area.width, s.axis[1].to_step * s.result_line);
       T* const first =
           to.y + area.sample * s.result_sample() + to.place({area.sample, area.d, area.h, area.w, area.w, 0});
-      sum_block<T>(rows, columns, depth, operands, first, s.result_size, add);
+      sum_block<T>(rows, columns, depth, operands, first, s.result_size, add, kBlockColumns, slab_step(depth));
       return;
     }
     terms.list_results(1, columns, 0);
-    sum_block<T>(rows, columns, depth, operands, own.result, slab.row, false, slab.row);
+    sum_block<T>(rows, columns, depth, operands, own.result, slab.row, false, slab.row, slab_step(depth));
     for (std::int64_t line = 0; line < area.lines; ++line)
       to.store_line(own.result + line * slab.result_line,
                     {area.sample, area.d, area.h + line, area.w, area.w + area.width, 0});

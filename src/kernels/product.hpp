@@ -247,22 +247,22 @@ void sum_in_steps(std::int64_t rows, std::int64_t columns, std::int64_t depth, s
 /// The same for a lambda. Its type is known to nothing else, so that the steps are compiled once.
 template <class T, std::int64_t Step = kBlockDepth, class Multiply>
 void sum_in_steps(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Multiply& multiply, T* c,
-                  std::int64_t ldc, bool add, std::int64_t row = kBlockColumns) {
+                  std::int64_t ldc, bool add, std::int64_t row = kBlockColumns, std::int64_t step = Step) {
   static_assert(kLongSum % Step == 0);
   const auto sum = [](const void* body, std::int64_t k, std::int64_t n, T* y, std::int64_t ldy, bool more) {
     (*static_cast<const Multiply*>(body))(k, n, y, ldy, more);
   };
-  sum_in_steps<T>(rows, columns, depth, Step, SumTerms<T>{sum, &multiply}, c, ldc, add, row);
+  sum_in_steps<T>(rows, columns, depth, step, SumTerms<T>{sum, &multiply}, c, ldc, add, row);
 }
 
 /// The same for operands: `operands(first, n)` gives those of the terms [first, first + n).
 template <class T, class MakeOperands>
 void sum_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const MakeOperands& operands, T* c,
-               std::int64_t ldc, bool add, std::int64_t row = kBlockColumns) {
+               std::int64_t ldc, bool add, std::int64_t row = kBlockColumns, std::int64_t step = kBlockDepth) {
   const auto multiply = [&](std::int64_t k, std::int64_t n, T* y, std::int64_t ldy, bool more) {
     multiply_block<T>(rows, columns, n, operands(k, n), y, ldy, more);
   };
-  sum_in_steps(rows, columns, depth, multiply, c, ldc, add, row);
+  sum_in_steps(rows, columns, depth, multiply, c, ldc, add, row, step);
 }
 
 }  // namespace taper::kernels
