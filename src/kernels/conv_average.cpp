@@ -46,7 +46,7 @@ class AverageGroup {
         for (int r = 0; r < kWidth; ++r)
           square[r] = _mm512_maskz_loadu_ps(lanes_before(terms - k),
                                             w + (first + std::min<std::int64_t>(r, n - 1)) * terms + k);
-        transpose(square);
+        turn_square<float>(square);
         for (std::int64_t i = 0; i < std::min<std::int64_t>(kWidth, terms - k); ++i)
           store<float>(square[i], weights + (1 + k + i) * row_ + j);
       }

@@ -33,7 +33,7 @@ void store_turned(const float* turned, std::int64_t row, std::int64_t n, std::in
       Square square;
 #pragma GCC unroll 16
       for (int l = 0; l < kWidth; ++l) square[l] = load(turned + std::min(i + l, n - 1) * row + j);
-      transpose(square);
+      turn_square<float>(square);
       for (int r = 0; r < std::min<std::int64_t>(kWidth, channels - j); ++r)
         _mm512_mask_storeu_ps(y + (j + r) * n + i, lanes_before(n - i), square[r] + (b != nullptr ? b[j + r] : 0.0f));
     }

@@ -44,7 +44,7 @@ void turn(const ShortGradient& s, const float* dy, std::int64_t samples, float* 
 #pragma GCC unroll 16
         for (int r = 0; r < kWidth; ++r)
           square[r] = _mm512_maskz_loadu_ps(lanes, from + std::min(j + r, s.columns - 1) * out + i);
-        transpose(square);
+        turn_square<float>(square);
 #pragma GCC unroll 16
         for (int l = 0; l < kWidth; ++l)
           if (i + l < out) store<float>(square[l], turned + (i + l) * s.row() + j);

@@ -2,6 +2,7 @@
 
 #include "kernels/conv_geometry.hpp"
 #include "kernels/product_vector.hpp"
+#include "kernels/turn_square.hpp"
 
 // What convolutions along short lines are made of; for processors whose vectors can be read and written in part.
 namespace taper::kernels {
@@ -50,26 +51,7 @@ class ShortPart {
 
 using Square = Vector<float>[kWidth];
 
-/// Exchanges the blocks off the diagonal of all squares of 2 S x 2 S elements.
-template <int S, int... Lane>
-inline void exchange(Square& x, std::integer_sequence<int, Lane...>) {
-#pragma GCC unroll 16
-  for (int i = 0; i < kWidth; ++i) {
-    if (i & S) continue;
-    const Vector<float> a = x[i], b = x[i + S];
-    x[i] = __builtin_shufflevector(a, b, (Lane & S ? kWidth + Lane - S : Lane)...);
-    x[i + S] = __builtin_shufflevector(a, b, (Lane & S ? kWidth + Lane : Lane + S)...);
-  }
-}
-
-/// x[i][j] becomes x[j][i].
-inline void transpose(Square& x) {
-  constexpr auto lanes = std::make_integer_sequence<int, kWidth>();
-  exchange<8>(x, lanes);
-  exchange<4>(x, lanes);
-  exchange<2>(x, lanes);
-  exchange<1>(x, lanes);
-}
+using Square = Vector<float>[kWidth];
 
 /// The positions whose products are summed at a time: what is packed of them stays in the first-level cache.
 inline constexpr std::int64_t kPositions = 128;
@@ -125,7 +107,7 @@ inline void store_short(const ShortGradient& s, const float* result, float* dw, 
       Square square;
 #pragma GCC unroll 16
       for (int r = 0; r < kWidth; ++r) square[r] = load(result + std::min(k + r, terms - 1) * row + j);
-      transpose(square);
+      turn_square<float>(square);
       for (int f = 0; f < some(s.columns - j); ++f)
         store_part<float>(square[f], some(terms - k), dw + (j + f) * terms + k, add);
     }

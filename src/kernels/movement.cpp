@@ -5,8 +5,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/lanes.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/turn_square.hpp"
 
 namespace taper::kernels {
 
@@ -45,43 +45,16 @@ void put(T* y, T v, bool add) {
   *y = add ? T(*y + v) : v;
 }
 
-/// As many T as fit 32 bytes (16 without AVX) side by side, of which as many make a square.
+/// y_{r, c} = x_{c, r} of a square of one vector a side, whose rows are `x_row` and `y_row` apart.
 template <class T>
-constexpr int kSide = (kVectorWidth < 32 ? kVectorWidth : 32) / static_cast<int>(sizeof(T));
-template <class T>
-struct Side {
-  typedef T type __attribute__((vector_size(kSide<T> * sizeof(T))));
-};
-
-/// a_0 b_0 a_1 b_1 ... of the lower halves, or of the upper ones.
-template <bool upper, class V, std::size_t... kLane>
-[[gnu::always_inline]] inline V interleaved(V a, V b, std::index_sequence<kLane...>) {
-  constexpr int N = sizeof...(kLane);
-  return __builtin_shufflevector(
-      a, b, (static_cast<int>(kLane) / 2 + static_cast<int>(kLane) % 2 * N + (upper ? N / 2 : 0))...);
-}
-
-/// y_{r, c} = x_{c, r} of a square, whose rows are `x_row` and `y_row` apart.
-template <class T>
-[[gnu::always_inline]] inline void transpose_square(const T* x, std::int64_t x_row, T* y, std::int64_t y_row) {
-  constexpr int N = kSide<T>;
-  constexpr auto lanes = std::make_index_sequence<std::size_t(N)>();
-  typename Side<T>::type row[N], next[N];
-#pragma GCC unroll 8
-  for (int i = 0; i < N; ++i) std::memcpy(&row[i], x + i * x_row, sizeof row[i]);
-    // Each turn brings the number of a row into the lanes, bit by bit.
-#pragma GCC unroll 3
-  for (int turn = N; turn > 1; turn /= 2) {
-#pragma GCC unroll 4
-    for (int i = 0; i < N / 2; ++i) {
-      next[2 * i] = interleaved<false>(row[i], row[i + N / 2], lanes);
-      next[2 * i + 1] = interleaved<true>(row[i], row[i + N / 2], lanes);
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < N; ++i) row[i] = next[i];
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < N; ++i) std::memcpy(y + i * y_row, &row[i], sizeof row[i]);
+void transpose_square(const T* x, std::int64_t x_row, T* y, std::int64_t y_row) {
+  constexpr int n = kVectorWidth / static_cast<int>(sizeof(T));
+  typename Full<T>::type v[n];
+#pragma GCC unroll 16
+  for (int i = 0; i < n; ++i) std::memcpy(&v[i], x + i * x_row, sizeof v[i]);
+  turn_square<T>(v);
+#pragma GCC unroll 16
+  for (int i = 0; i < n; ++i) std::memcpy(y + i * y_row, &v[i], sizeof v[i]);
 }
 
 /// y [rows, columns] from x where rows are `row_step` and columns `column_step` apart.
@@ -95,7 +68,7 @@ void copy_matrix(const T* x, std::int64_t row_step, std::int64_t column_step, T*
   }
   // In tiles that stay in the cache whichever side is read across, a cache line wide. They follow x, since what is read
   // has to be waited for.
-  constexpr std::int64_t kTile = 64 / sizeof(T), kSquare = kSide<T>;
+  constexpr std::int64_t kTile = 64 / sizeof(T), kSquare = kVectorWidth / sizeof(T);
   const bool squares = row_step == 1 && !add;
   for (std::int64_t c0 = 0; c0 < columns; c0 += kTile)
     for (std::int64_t r0 = 0; r0 < rows; r0 += kTile) {

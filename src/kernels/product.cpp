@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/product_vector.hpp"
+#include "kernels/turn_square.hpp"
 
 namespace taper::kernels {
 
@@ -180,63 +181,14 @@ inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile
   add_tile<T>(total, y);
 }
 
-/// The first (`High` = 0) or second halves of the 16-byte parts of two vectors, their elements taking turns.
-template <class T, int High, int... I>
-inline Vector<T> interleave(const Vector<T>& a, const Vector<T>& b, std::integer_sequence<int, I...>) {
-  constexpr int n = kLanes<T>, quad = 16 / static_cast<int>(sizeof(T));
-  return __builtin_shufflevector(a, b, (I / quad * quad + High * quad / 2 + I % quad / 2 + (I % 2 != 0 ? n : 0))...);
-}
-
-/// v[r][i] = v[i][r] for the 16-byte parts i of as many vectors, `step` apart in memory.
-template <class T>
-inline void turn_parts(Vector<T>* v, int step) {
-#if defined(__AVX512F__)
-  typedef double Parts __attribute__((vector_size(64)));
-  const Parts a = (Parts)v[0], b = (Parts)v[step], c = (Parts)v[2 * step], d = (Parts)v[3 * step];
-  const Parts ab_low = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11),
-              ab_high = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15),
-              cd_low = __builtin_shufflevector(c, d, 0, 1, 2, 3, 8, 9, 10, 11),
-              cd_high = __builtin_shufflevector(c, d, 4, 5, 6, 7, 12, 13, 14, 15);
-  v[0] = (Vector<T>)__builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5, 8, 9, 12, 13);
-  v[step] = (Vector<T>)__builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7, 10, 11, 14, 15);
-  v[2 * step] = (Vector<T>)__builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5, 8, 9, 12, 13);
-  v[3 * step] = (Vector<T>)__builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7, 10, 11, 14, 15);
-#elif defined(__AVX2__)
-  typedef double Parts __attribute__((vector_size(32)));
-  const Parts a = (Parts)v[0], b = (Parts)v[step];
-  v[0] = (Vector<T>)__builtin_shufflevector(a, b, 0, 1, 4, 5);
-  v[step] = (Vector<T>)__builtin_shufflevector(a, b, 2, 3, 6, 7);
-#else
-  static_cast<void>(v), static_cast<void>(step);  // a vector is one part
-#endif
-}
-
-/// to[k, j] = x[j, k] for j < columns, k < depth of a square of one vector a side, all of it if `Whole`: squares of 16
-/// bytes a side are turned, then their places.
+/// to[k, j] = x[j, k] for j < columns, k < depth of a square of one vector a side, all of it if `Whole`.
 template <class T, bool Whole>
-void turn_square(const T* x, std::int64_t ldx, int columns, int depth, T* to, std::int64_t row) {
-  constexpr auto lanes = std::make_integer_sequence<int, kLanes<T>>();
-  constexpr int quad = 16 / static_cast<int>(sizeof(T));
+void pack_square(const T* x, std::int64_t ldx, int columns, int depth, T* to, std::int64_t row) {
   Vector<T> v[kLanes<T>];
 #pragma GCC unroll 16
   for (int j = 0; j < kLanes<T>; ++j)
     v[j] = Whole ? load(x + j * ldx) : j < columns ? load_part(x + j * ldx, depth) : Vector<T>{};
-#pragma GCC unroll 4
-  for (int j = 0; j < kLanes<T>; j += quad)
-  // Two rounds of card shuffling turn four rows of four, one turns two of two.
-#pragma GCC unroll 2
-    for (int round = 1; round < quad; round *= 2) {
-      Vector<T> w[quad];
-#pragma GCC unroll 4
-      for (int r = 0; r < quad / 2; ++r) {
-        w[2 * r] = interleave<T, 0>(v[j + r], v[j + r + quad / 2], lanes);
-        w[2 * r + 1] = interleave<T, 1>(v[j + r], v[j + r + quad / 2], lanes);
-      }
-#pragma GCC unroll 4
-      for (int r = 0; r < quad; ++r) v[j + r] = w[r];
-    }
-#pragma GCC unroll 4
-  for (int r = 0; r < quad; ++r) turn_parts<T>(v + r, quad);
+  turn_square<T>(v);
 #pragma GCC unroll 16
   for (int k = 0; k < kLanes<T>; ++k)
     if (Whole)
@@ -401,7 +353,7 @@ void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::in
     for (std::int64_t k = 0; k < depth; k += side) {
       const int width = static_cast<int>(std::min(side, columns - j)),
                 height = static_cast<int>(std::min(side, depth - k));
-      (width == side && height == side ? turn_square<T, true> : turn_square<T, false>)(x + j * ldx + k, ldx, width,
+      (width == side && height == side ? pack_square<T, true> : pack_square<T, false>)(x + j * ldx + k, ldx, width,
                                                                                        height, packed + k * row + j,
                                                                                        row);
     }

@@ -94,8 +94,8 @@ inline void store_part(const Vector<double>& v, int n, double* y, bool add) {
 #else
 template <class T>
 inline Vector<T> load_part(const T* x, std::int64_t n) {
-  T part[kLanes<T>] = {};
-  copy_run(x, n, part);
+  T part[kLanes<T>];
+  for (int i = 0; i < kLanes<T>; ++i) part[i] = i < n ? x[i] : 0;
   return load(part);
 }
 template <class T>
