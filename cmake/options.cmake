@@ -24,3 +24,16 @@ if(TAPER_SANITIZE)
     target_compile_options(taper_build INTERFACE -Wno-maybe-uninitialized)
   endif()
 endif()
+
+# Relocations that only add the library's address take a bit each instead of 24 bytes; the C library must know them.
+if(BUILD_SHARED_LIBS)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_LINK_OPTIONS -Wl,-z,pack-relative-relocs)
+  check_cxx_source_compiles("
+    #include <features.h>
+    #if !__GLIBC_PREREQ(2, 36)
+    #error too old
+    #endif
+    int main() {}" TAPER_HAS_PACKED_RELOCATIONS)
+  unset(CMAKE_REQUIRED_LINK_OPTIONS)
+endif()

@@ -28,9 +28,9 @@ function(taper_add_part name)
   endif()
   target_sources(taper PRIVATE $<TARGET_OBJECTS:${part_name}>)
   if(BUILD_SHARED_LIBS)
-    set_target_properties(${part_name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-    target_compile_options(${part_name} PRIVATE -fvisibility-inlines-hidden -fno-semantic-interposition
-      -ffunction-sections -fdata-sections)
+    set_target_properties(${part_name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+      VISIBILITY_INLINES_HIDDEN ON)
+    target_compile_options(${part_name} PRIVATE -fno-semantic-interposition -ffunction-sections -fdata-sections)
     target_sources(taper_internal PRIVATE $<TARGET_OBJECTS:${part_name}>)
   endif()
 endfunction()

@@ -96,25 +96,23 @@ void fields(Softmax2dOptions&, FieldVisitor&) {}
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> activation_layers() {
-  const std::vector<Shape> input{{2, 3, 5}};
-  return {
-      layer_type<ReLU>("max(x, 0): [*] -> [*].", "{}", input),
-      layer_type<LeakyReLU>("x for x > 0, else negative_slope x: [*] -> [*].", R"({"negative_slope": 0.2})", input),
-      layer_type<GELU>("x times the normal distribution function of x: [*] -> [*].", R"({"approximate": "tanh"})",
-                       input),
-      layer_type<ELU>("x for x > 0, else alpha (e^x - 1): [*] -> [*].", R"({"alpha": 0.7})", input),
-      layer_type<SELU>("ELU with the scale and alpha that keep activations normalised: [*] -> [*].", "{}", input),
-      layer_type<SiLU>("x times its sigmoid: [*] -> [*].", "{}", input),
-      layer_type<Softplus>("log(1 + e^(beta x)) / beta, a smooth ReLU: [*] -> [*].", R"({"beta": 2, "threshold": 3})",
-                           input),
-      layer_type<Sigmoid>("1 / (1 + e^-x): [*] -> [*].", "{}", input),
-      layer_type<Tanh>("The hyperbolic tangent: [*] -> [*].", "{}", input),
-      layer_type<Softmax>("Exponentials that sum to 1 along a dimension: [*] -> [*].", R"({"dim": 1})", input),
-      layer_type<LogSoftmax>("The logarithm of Softmax: [*] -> [*].", R"({"dim": 1})", input),
-      layer_type<Softmax2d>("Softmax over the channels at each place: [N, C, H, W] -> [N, C, H, W].", "{}",
-                            {{2, 3, 5, 7}}),
-  };
+void add_activation_layers(std::vector<LayerType>& types) {
+  const Shape input{2, 3, 5};
+  add_layer<ReLU>(types, "max(x, 0): [*] -> [*].", "{}", {input});
+  add_layer<LeakyReLU>(types, "x for x > 0, else negative_slope x: [*] -> [*].", R"({"negative_slope": 0.2})", {input});
+  add_layer<GELU>(types, "x times the normal distribution function of x: [*] -> [*].", R"({"approximate": "tanh"})",
+                  {input});
+  add_layer<ELU>(types, "x for x > 0, else alpha (e^x - 1): [*] -> [*].", R"({"alpha": 0.7})", {input});
+  add_layer<SELU>(types, "ELU with the scale and alpha that keep activations normalised: [*] -> [*].", "{}", {input});
+  add_layer<SiLU>(types, "x times its sigmoid: [*] -> [*].", "{}", {input});
+  add_layer<Softplus>(types, "log(1 + e^(beta x)) / beta, a smooth ReLU: [*] -> [*].", R"({"beta": 2, "threshold": 3})",
+                      {input});
+  add_layer<Sigmoid>(types, "1 / (1 + e^-x): [*] -> [*].", "{}", {input});
+  add_layer<Tanh>(types, "The hyperbolic tangent: [*] -> [*].", "{}", {input});
+  add_layer<Softmax>(types, "Exponentials that sum to 1 along a dimension: [*] -> [*].", R"({"dim": 1})", {input});
+  add_layer<LogSoftmax>(types, "The logarithm of Softmax: [*] -> [*].", R"({"dim": 1})", {input});
+  add_layer<Softmax2d>(types, "Softmax over the channels at each place: [N, C, H, W] -> [N, C, H, W].", "{}",
+                       {{2, 3, 5, 7}});
 }
 
 }  // namespace taper::nn

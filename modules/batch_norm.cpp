@@ -118,6 +118,12 @@ Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor&
 // --- layers ---------------------------------------------------------------------------------------------------------
 
 template <int N>
+BatchNorm<N>::BatchNorm(Options options) : Layer<Options, RunningNorm>(std::move(options)) {
+  const Options& o = this->options_;
+  this->make_tensors(Options::kType, o.num_features, o.affine, o.affine && o.bias, o.track_running_stats);
+}
+
+template <int N>
 Tensor BatchNorm<N>::forward(const Tensor& x) {
   const Options& o = this->options_;
   check_rank(Options::kType, x.shape(), N, to_string(x.shape()));
@@ -145,9 +151,6 @@ Shape BatchNorm<N>::infer(Options& options, std::span<const Shape> inputs) {
   return input;
 }
 
-template class RunningNorm<BatchNormOptions<1>>;
-template class RunningNorm<BatchNormOptions<2>>;
-template class RunningNorm<BatchNormOptions<3>>;
 template class BatchNorm<1>;
 template class BatchNorm<2>;
 template class BatchNorm<3>;
@@ -166,14 +169,14 @@ template void fields(BatchNormOptions<3>&, FieldVisitor&);
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> batch_norm_layers() {
+void add_batch_norm_layers(std::vector<LayerType>& types) {
   const char* example = R"({"num_features": 5, "eps": 0.01, "momentum": 0.3})";
-  return {layer_type<BatchNorm1d>("Normalises each channel over the batch: [N, C] -> [N, C], [N, C, L] -> [N, C, L].",
-                                  example, {{3, 5, 7}}),
-          layer_type<BatchNorm2d>("Normalises each channel over the batch: [N, C, H, W] -> [N, C, H, W].", example,
-                                  {{2, 5, 3, 4}}),
-          layer_type<BatchNorm3d>("Normalises each channel over the batch: [N, C, D, H, W] -> [N, C, D, H, W].",
-                                  example, {{2, 5, 3, 2, 4}})};
+  add_layer<BatchNorm1d>(types, "Normalises each channel over the batch: [N, C] -> [N, C], [N, C, L] -> [N, C, L].",
+                         example, {{3, 5, 7}});
+  add_layer<BatchNorm2d>(types, "Normalises each channel over the batch: [N, C, H, W] -> [N, C, H, W].", example,
+                         {{2, 5, 3, 4}});
+  add_layer<BatchNorm3d>(types, "Normalises each channel over the batch: [N, C, D, H, W] -> [N, C, D, H, W].", example,
+                         {{2, 5, 3, 2, 4}});
 }
 
 }  // namespace taper::nn

@@ -104,10 +104,10 @@ void fields(BilinearOptions& o, FieldVisitor& visit) {
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> bilinear_layers() {
-  return {layer_type<Bilinear>(
-      "A learned bilinear form for each output: [*, in1_features], [*, in2_features] -> [*, out_features].",
-      R"({"in1_features": 3, "in2_features": 5, "out_features": 2})", {{2, 7, 3}, {2, 7, 5}}, 2, 2)};
+void add_bilinear_layers(std::vector<LayerType>& types) {
+  add_layer<Bilinear>(
+      types, "A learned bilinear form for each output: [*, in1_features], [*, in2_features] -> [*, out_features].",
+      R"({"in1_features": 3, "in2_features": 5, "out_features": 2})", {{2, 7, 3}, {2, 7, 5}}, 2, 2);
 }
 
 }  // namespace taper::nn

@@ -263,21 +263,19 @@ template void fields(ConvOptions<3>&, FieldVisitor&);
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> conv_layers() {
-  return {
-      layer_type<Conv1d>(
-          "Slides learned kernels over the last dimension: [N, Cin, L] -> [N, Cout, L'].",
-          R"({"in_channels": 4, "out_channels": 6, "kernel_size": 3, "stride": 2, "padding": 1, "groups": 2})",
-          {{3, 4, 11}}),
-      layer_type<Conv2d>(
-          "Slides learned kernels over height and width: [N, Cin, H, W] -> [N, Cout, H', W'].",
-          R"({"in_channels": 4, "out_channels": 6, "kernel_size": [2, 3], "stride": [2, 1], "padding": [0, 1], "groups": 2})",
-          {{2, 4, 7, 5}}),
-      layer_type<Conv3d>(
-          "Slides learned kernels over depth, height and width: [N, Cin, D, H, W] -> [N, Cout, D', H', W'].",
-          R"({"in_channels": 2, "out_channels": 3, "kernel_size": [2, 3, 1], "padding": "same", "dilation": [1, 2, 1]})",
-          {{2, 2, 3, 5, 4}}),
-  };
+void add_conv_layers(std::vector<LayerType>& types) {
+  add_layer<Conv1d>(
+      types, "Slides learned kernels over the last dimension: [N, Cin, L] -> [N, Cout, L'].",
+      R"({"in_channels": 4, "out_channels": 6, "kernel_size": 3, "stride": 2, "padding": 1, "groups": 2})",
+      {{3, 4, 11}});
+  add_layer<Conv2d>(
+      types, "Slides learned kernels over height and width: [N, Cin, H, W] -> [N, Cout, H', W'].",
+      R"({"in_channels": 4, "out_channels": 6, "kernel_size": [2, 3], "stride": [2, 1], "padding": [0, 1], "groups": 2})",
+      {{2, 4, 7, 5}});
+  add_layer<Conv3d>(
+      types, "Slides learned kernels over depth, height and width: [N, Cin, D, H, W] -> [N, Cout, D', H', W'].",
+      R"({"in_channels": 2, "out_channels": 3, "kernel_size": [2, 3, 1], "padding": "same", "dilation": [1, 2, 1]})",
+      {{2, 2, 3, 5, 4}});
 }
 
 }  // namespace taper::nn

@@ -257,22 +257,21 @@ template void fields(ConvTransposeOptions<3>&, FieldVisitor&);
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> conv_transpose_layers() {
-  return {
-      layer_type<ConvTranspose1d>(
-          "Adds a learned kernel to the output for every position: [N, Cin, L] -> [N, Cout, L'].",
-          R"({"in_channels": 4, "out_channels": 6, "kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1, "groups": 2})",
-          {{3, 4, 5}}),
-      layer_type<ConvTranspose2d>(
-          "Adds a learned kernel over height and width for every position: [N, Cin, H, W] -> [N, Cout, H', W'].",
-          R"({"in_channels": 4, "out_channels": 6, "kernel_size": [2, 3], "stride": [2, 1], "padding": [0, 1], "groups": 2})",
-          {{2, 4, 3, 5}}),
-      layer_type<ConvTranspose3d>(
-          "Adds a learned kernel over depth, height and width for every position: "
-          "[N, Cin, D, H, W] -> [N, Cout, D', H', W'].",
-          R"({"in_channels": 2, "out_channels": 3, "kernel_size": [2, 3, 1], "stride": [1, 1, 2], "dilation": [1, 2, 1], "padding": [0, 1, 0]})",
-          {{2, 2, 2, 3, 4}}),
-  };
+void add_conv_transpose_layers(std::vector<LayerType>& types) {
+  add_layer<ConvTranspose1d>(
+      types, "Adds a learned kernel to the output for every position: [N, Cin, L] -> [N, Cout, L'].",
+      R"({"in_channels": 4, "out_channels": 6, "kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1, "groups": 2})",
+      {{3, 4, 5}});
+  add_layer<ConvTranspose2d>(
+      types, "Adds a learned kernel over height and width for every position: [N, Cin, H, W] -> [N, Cout, H', W'].",
+      R"({"in_channels": 4, "out_channels": 6, "kernel_size": [2, 3], "stride": [2, 1], "padding": [0, 1], "groups": 2})",
+      {{2, 4, 3, 5}});
+  add_layer<ConvTranspose3d>(
+      types,
+      "Adds a learned kernel over depth, height and width for every position: "
+      "[N, Cin, D, H, W] -> [N, Cout, D', H', W'].",
+      R"({"in_channels": 2, "out_channels": 3, "kernel_size": [2, 3, 1], "stride": [1, 1, 2], "dilation": [1, 2, 1], "padding": [0, 1, 0]})",
+      {{2, 2, 2, 3, 4}});
 }
 
 }  // namespace taper::nn

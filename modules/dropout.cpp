@@ -157,18 +157,17 @@ template void fields(Dropout3dOptions&, FieldVisitor&);
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> dropout_layers() {
-  return {
-      layer_type<Dropout>("In training, sets elements to 0 with probability p and scales the others: [*] -> [*].",
-                          R"({"p": 0.3})", {{2, 3, 5}}),
-      layer_type<Dropout1d>("In training, sets channels to 0 with probability p: [N, C, L] -> [N, C, L].",
-                            R"({"p": 0.3})", {{2, 3, 5}}),
-      layer_type<Dropout2d>("In training, sets channels to 0 with probability p: [N, C, H, W] -> [N, C, H, W].",
-                            R"({"p": 0.3})", {{2, 3, 5, 7}}),
-      layer_type<Dropout3d>("In training, sets channels to 0 with probability p: [N, C, D, H, W] -> [N, C, D, H, W].",
-                            R"({"p": 0.3})", {{2, 3, 2, 5, 3}}),
-      layer_type<AlphaDropout>("Dropout that keeps mean and variance of what SELU gives: [*] -> [*].", R"({"p": 0.3})",
-                               {{2, 3, 5}})};
+void add_dropout_layers(std::vector<LayerType>& types) {
+  add_layer<Dropout>(types, "In training, sets elements to 0 with probability p and scales the others: [*] -> [*].",
+                     R"({"p": 0.3})", {{2, 3, 5}});
+  add_layer<Dropout1d>(types, "In training, sets channels to 0 with probability p: [N, C, L] -> [N, C, L].",
+                       R"({"p": 0.3})", {{2, 3, 5}});
+  add_layer<Dropout2d>(types, "In training, sets channels to 0 with probability p: [N, C, H, W] -> [N, C, H, W].",
+                       R"({"p": 0.3})", {{2, 3, 5, 7}});
+  add_layer<Dropout3d>(types, "In training, sets channels to 0 with probability p: [N, C, D, H, W] -> [N, C, D, H, W].",
+                       R"({"p": 0.3})", {{2, 3, 2, 5, 3}});
+  add_layer<AlphaDropout>(types, "Dropout that keeps mean and variance of what SELU gives: [*] -> [*].",
+                          R"({"p": 0.3})", {{2, 3, 5}});
 }
 
 }  // namespace taper::nn

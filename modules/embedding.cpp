@@ -167,9 +167,9 @@ void fields(EmbeddingOptions& o, FieldVisitor& visit) {
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> embedding_layers() {
-  return {layer_type<Embedding>("A learned row for each index: [*] -> [*, embedding_dim].",
-                                R"({"num_embeddings": 3, "embedding_dim": 5})", {{2, 5}})};
+void add_embedding_layers(std::vector<LayerType>& types) {
+  add_layer<Embedding>(types, "A learned row for each index: [*] -> [*, embedding_dim].",
+                       R"({"num_embeddings": 3, "embedding_dim": 5})", {{2, 5}});
 }
 
 }  // namespace taper::nn

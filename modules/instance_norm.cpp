@@ -63,6 +63,12 @@ Tensor instance_norm(const Tensor& input, const Tensor& running_mean, const Tens
 // --- layers ---------------------------------------------------------------------------------------------------------
 
 template <int N>
+InstanceNorm<N>::InstanceNorm(Options options) : Layer<Options, RunningNorm>(std::move(options)) {
+  const Options& o = this->options_;
+  this->make_tensors(Options::kType, o.num_features, o.affine, o.affine && o.bias, o.track_running_stats);
+}
+
+template <int N>
 Tensor InstanceNorm<N>::forward(const Tensor& x) {
   const Options& o = this->options_;
   const Shape& shape = x.shape();
@@ -88,9 +94,6 @@ Shape InstanceNorm<N>::infer(Options& options, std::span<const Shape> inputs) {
   return input;
 }
 
-template class RunningNorm<InstanceNormOptions<1>>;
-template class RunningNorm<InstanceNormOptions<2>>;
-template class RunningNorm<InstanceNormOptions<3>>;
 template class InstanceNorm<1>;
 template class InstanceNorm<2>;
 template class InstanceNorm<3>;
@@ -108,14 +111,14 @@ template void fields(InstanceNormOptions<3>&, FieldVisitor&);
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> instance_norm_layers() {
+void add_instance_norm_layers(std::vector<LayerType>& types) {
   const char* example = R"({"num_features": 5, "eps": 0.01, "affine": true})";
-  return {layer_type<InstanceNorm1d>("Normalises each channel of each sample: [N, C, L] -> [N, C, L].", example,
-                                     {{2, 5, 7}}),
-          layer_type<InstanceNorm2d>("Normalises each channel of each sample: [N, C, H, W] -> [N, C, H, W].", example,
-                                     {{2, 5, 3, 4}}),
-          layer_type<InstanceNorm3d>("Normalises each channel of each sample: [N, C, D, H, W] -> [N, C, D, H, W].",
-                                     example, {{2, 5, 3, 2, 4}})};
+  add_layer<InstanceNorm1d>(types, "Normalises each channel of each sample: [N, C, L] -> [N, C, L].", example,
+                            {{2, 5, 7}});
+  add_layer<InstanceNorm2d>(types, "Normalises each channel of each sample: [N, C, H, W] -> [N, C, H, W].", example,
+                            {{2, 5, 3, 4}});
+  add_layer<InstanceNorm3d>(types, "Normalises each channel of each sample: [N, C, D, H, W] -> [N, C, D, H, W].",
+                            example, {{2, 5, 3, 2, 4}});
 }
 
 }  // namespace taper::nn

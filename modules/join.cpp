@@ -95,15 +95,13 @@ void fields(ConcatOptions& o, FieldVisitor& visit) { visit({"dim", "the dimensio
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> join_layers() {
-  return {
-      layer_type<Add>("The sum of its inputs, an extent of 1 repeating: [*], [*], ... -> [*].", "{}",
-                      {{2, 3, 5}, {2, 3, 5}}, 2, kManyInputs),
-      layer_type<Multiply>("The product of its inputs, an extent of 1 repeating: [*], [*], ... -> [*].", "{}",
-                           {{2, 3, 5}, {2, 3, 1}}, 2, kManyInputs),
-      layer_type<Concat>("Its inputs one after another along a dimension: [N, C0, L], [N, C1, L], ... -> [N, C, L].",
-                         R"({"dim": 1})", {{2, 3, 5}, {2, 7, 5}}, 2, kManyInputs),
-  };
+void add_join_layers(std::vector<LayerType>& types) {
+  add_layer<Add>(types, "The sum of its inputs, an extent of 1 repeating: [*], [*], ... -> [*].", "{}",
+                 {{2, 3, 5}, {2, 3, 5}}, 2, kManyInputs);
+  add_layer<Multiply>(types, "The product of its inputs, an extent of 1 repeating: [*], [*], ... -> [*].", "{}",
+                      {{2, 3, 5}, {2, 3, 1}}, 2, kManyInputs);
+  add_layer<Concat>(types, "Its inputs one after another along a dimension: [N, C0, L], [N, C1, L], ... -> [N, C, L].",
+                    R"({"dim": 1})", {{2, 3, 5}, {2, 7, 5}}, 2, kManyInputs);
 }
 
 }  // namespace taper::nn

@@ -203,14 +203,15 @@ void fields(GroupNormOptions& o, FieldVisitor& visit) {
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> layer_norm_layers() {
-  return {layer_type<LayerNorm>("Normalises each row of the last dimensions: [*, shape] -> [*, shape].",
-                                R"({"normalized_shape": [3, 5], "eps": 0.01})", {{2, 7, 3, 5}}),
-          layer_type<RMSNorm>("Divides each row of the last dimensions by its root mean square: [*, shape] "
-                              "-> [*, shape].",
-                              R"({"normalized_shape": 5, "eps": 0.01})", {{2, 7, 5}}),
-          layer_type<GroupNorm>("Normalises groups of channels of each sample: [N, C, *] -> [N, C, *].",
-                                R"({"num_groups": 2, "num_channels": 6, "eps": 0.01})", {{2, 6, 5}})};
+void add_layer_norm_layers(std::vector<LayerType>& types) {
+  add_layer<LayerNorm>(types, "Normalises each row of the last dimensions: [*, shape] -> [*, shape].",
+                       R"({"normalized_shape": [3, 5], "eps": 0.01})", {{2, 7, 3, 5}});
+  add_layer<RMSNorm>(types,
+                     "Divides each row of the last dimensions by its root mean square: [*, shape] "
+                     "-> [*, shape].",
+                     R"({"normalized_shape": 5, "eps": 0.01})", {{2, 7, 5}});
+  add_layer<GroupNorm>(types, "Normalises groups of channels of each sample: [N, C, *] -> [N, C, *].",
+                       R"({"num_groups": 2, "num_channels": 6, "eps": 0.01})", {{2, 6, 5}});
 }
 
 }  // namespace taper::nn

@@ -118,9 +118,9 @@ void fields(LinearOptions& o, FieldVisitor& visit) {
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> linear_layers() {
-  return {layer_type<Linear>("A learned affine map of the last dimension: [*, in_features] -> [*, out_features].",
-                             R"({"in_features": 5, "out_features": 3})", {{2, 7, 5}})};
+void add_linear_layers(std::vector<LayerType>& types) {
+  add_layer<Linear>(types, "A learned affine map of the last dimension: [*, in_features] -> [*, out_features].",
+                    R"({"in_features": 5, "out_features": 3})", {{2, 7, 5}});
 }
 
 }  // namespace taper::nn

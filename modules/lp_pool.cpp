@@ -143,16 +143,14 @@ template void fields(LPPool3dOptions&, FieldVisitor&);
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> lp_pool_layers() {
-  return {
-      layer_type<LPPool1d>("The power mean of windows over the last dimension: [N, C, L] -> [N, C, L'].",
-                           R"({"norm_type": 2, "kernel_size": 3, "stride": 2})", {{2, 3, 11}}),
-      layer_type<LPPool2d>("The power mean of windows over height and width: [N, C, H, W] -> [N, C, H', W'].",
-                           R"({"norm_type": 2, "kernel_size": [2, 3], "stride": [2, 1]})", {{2, 3, 7, 5}}),
-      layer_type<LPPool3d>(
-          "The power mean of windows over depth, height and width: [N, C, D, H, W] -> [N, C, D', H', W'].",
-          R"({"norm_type": 2, "kernel_size": [2, 3, 2], "stride": [1, 2, 3]})", {{2, 3, 3, 5, 7}}),
-  };
+void add_lp_pool_layers(std::vector<LayerType>& types) {
+  add_layer<LPPool1d>(types, "The power mean of windows over the last dimension: [N, C, L] -> [N, C, L'].",
+                      R"({"norm_type": 2, "kernel_size": 3, "stride": 2})", {{2, 3, 11}});
+  add_layer<LPPool2d>(types, "The power mean of windows over height and width: [N, C, H, W] -> [N, C, H', W'].",
+                      R"({"norm_type": 2, "kernel_size": [2, 3], "stride": [2, 1]})", {{2, 3, 7, 5}});
+  add_layer<LPPool3d>(types,
+                      "The power mean of windows over depth, height and width: [N, C, D, H, W] -> [N, C, D', H', W'].",
+                      R"({"norm_type": 2, "kernel_size": [2, 3, 2], "stride": [1, 2, 3]})", {{2, 3, 3, 5, 7}});
 }
 
 }  // namespace taper::nn

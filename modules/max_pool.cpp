@@ -259,27 +259,25 @@ template void fields(AdaptiveMaxPool3dOptions&, FieldVisitor&);
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> max_pool_layers() {
-  return {
-      layer_type<MaxPool1d>("The largest elements of windows over the last dimension: [N, C, L] -> [N, C, L'].",
-                            R"({"kernel_size": 3, "stride": 2, "padding": 1, "return_indices": true})", {{2, 3, 11}}),
-      layer_type<MaxPool2d>("The largest elements of windows over height and width: [N, C, H, W] -> [N, C, H', W'].",
-                            R"({"kernel_size": [2, 3], "stride": [2, 1], "padding": [1, 0], "dilation": [1, 2],
+void add_max_pool_layers(std::vector<LayerType>& types) {
+  add_layer<MaxPool1d>(types, "The largest elements of windows over the last dimension: [N, C, L] -> [N, C, L'].",
+                       R"({"kernel_size": 3, "stride": 2, "padding": 1, "return_indices": true})", {{2, 3, 11}});
+  add_layer<MaxPool2d>(types, "The largest elements of windows over height and width: [N, C, H, W] -> [N, C, H', W'].",
+                       R"({"kernel_size": [2, 3], "stride": [2, 1], "padding": [1, 0], "dilation": [1, 2],
                                 "return_indices": true})",
-                            {{2, 3, 3, 5}}),
-      layer_type<MaxPool3d>(
-          "The largest elements of windows over depth, height and width: [N, C, D, H, W] -> [N, C, D', H', W'].",
-          R"({"kernel_size": [1, 3, 2], "stride": [2, 3, 1], "padding": [0, 1, 1], "return_indices": true})",
-          {{2, 3, 3, 5, 2}}),
-      layer_type<AdaptiveMaxPool1d>("The largest elements, of any length to a fixed one: [N, C, L] -> [N, C, O].",
-                                    R"({"output_size": 3, "return_indices": true})", {{2, 3, 11}}),
-      layer_type<AdaptiveMaxPool2d>(
-          "The largest elements, of any height and width to fixed ones: [N, C, H, W] -> [N, C, O0, O1].",
-          R"({"output_size": [3, 2], "return_indices": true})", {{2, 3, 7, 5}}),
-      layer_type<AdaptiveMaxPool3d>(
-          "The largest elements, of any extents to fixed ones: [N, C, D, H, W] -> [N, C, O0, O1, O2].",
-          R"({"output_size": [3, null, 2], "return_indices": true})", {{2, 3, 3, 2, 5}}),
-  };
+                       {{2, 3, 3, 5}});
+  add_layer<MaxPool3d>(
+      types, "The largest elements of windows over depth, height and width: [N, C, D, H, W] -> [N, C, D', H', W'].",
+      R"({"kernel_size": [1, 3, 2], "stride": [2, 3, 1], "padding": [0, 1, 1], "return_indices": true})",
+      {{2, 3, 3, 5, 2}});
+  add_layer<AdaptiveMaxPool1d>(types, "The largest elements, of any length to a fixed one: [N, C, L] -> [N, C, O].",
+                               R"({"output_size": 3, "return_indices": true})", {{2, 3, 11}});
+  add_layer<AdaptiveMaxPool2d>(
+      types, "The largest elements, of any height and width to fixed ones: [N, C, H, W] -> [N, C, O0, O1].",
+      R"({"output_size": [3, 2], "return_indices": true})", {{2, 3, 7, 5}});
+  add_layer<AdaptiveMaxPool3d>(
+      types, "The largest elements, of any extents to fixed ones: [N, C, D, H, W] -> [N, C, O0, O1, O2].",
+      R"({"output_size": [3, null, 2], "return_indices": true})", {{2, 3, 3, 2, 5}});
 }
 
 }  // namespace taper::nn

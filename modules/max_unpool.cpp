@@ -226,20 +226,18 @@ template void fields(MaxUnpool3dOptions&, FieldVisitor&);
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> max_unpool_layers() {
-  return {
-      layer_type<MaxUnpool1d>(
-          "Puts elements where a max pool found them, among zeros: [N, C, L], [N, C, L] -> [N, C, L'].",
-          R"({"kernel_size": 3})", {{2, 3, 11}, {2, 3, 11}}, 2, 2),
-      layer_type<MaxUnpool2d>(
-          "Puts elements where a max pool found them, among zeros: [N, C, H, W], [N, C, H, W] -> [N, C, H', W'].",
-          R"({"kernel_size": [3, 2], "stride": [3, 1], "padding": [1, 0], "output_size": [9, 6]})",
-          {{2, 3, 3, 5}, {2, 3, 3, 5}}, 2, 2),
-      layer_type<MaxUnpool3d>(
-          "Puts elements where a max pool found them, among zeros: [N, C, D, H, W], [N, C, D, H, W] -> "
-          "[N, C, D', H', W'].",
-          R"({"kernel_size": [2, 3, 5]})", {{2, 3, 2, 3, 1}, {2, 3, 2, 3, 1}}, 2, 2),
-  };
+void add_max_unpool_layers(std::vector<LayerType>& types) {
+  add_layer<MaxUnpool1d>(types,
+                         "Puts elements where a max pool found them, among zeros: [N, C, L], [N, C, L] -> [N, C, L'].",
+                         R"({"kernel_size": 3})", {{2, 3, 11}, {2, 3, 11}}, 2, 2);
+  add_layer<MaxUnpool2d>(
+      types, "Puts elements where a max pool found them, among zeros: [N, C, H, W], [N, C, H, W] -> [N, C, H', W'].",
+      R"({"kernel_size": [3, 2], "stride": [3, 1], "padding": [1, 0], "output_size": [9, 6]})",
+      {{2, 3, 3, 5}, {2, 3, 3, 5}}, 2, 2);
+  add_layer<MaxUnpool3d>(types,
+                         "Puts elements where a max pool found them, among zeros: [N, C, D, H, W], [N, C, D, H, W] -> "
+                         "[N, C, D', H', W'].",
+                         R"({"kernel_size": [2, 3, 5]})", {{2, 3, 2, 3, 1}, {2, 3, 2, 3, 1}}, 2, 2);
 }
 
 }  // namespace taper::nn

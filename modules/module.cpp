@@ -32,28 +32,40 @@ void Module::train(bool on) {
   for (const auto& [name, child] : children_) child->train(on);
 }
 
-template <class Visit>
-void Module::each_tensor(const std::string& prefix, bool buffers, const Visit& visit) const {
+void Module::each_tensor(const std::string& prefix, bool buffers,
+                         void (*visit)(void* context, const std::string& name, const Tensor& tensor),
+                         void* context) const {
   for (const auto& [name, tensor] : buffers ? buffers_ : parameters_)
-    if (tensor->defined()) visit(prefix + name, *tensor);
-  for (const auto& [name, child] : children_) child->each_tensor(prefix + name + ".", buffers, visit);
+    if (tensor->defined()) visit(context, prefix + name, *tensor);
+  for (const auto& [name, child] : children_) child->each_tensor(prefix + name + ".", buffers, visit, context);
 }
+
+namespace {
+
+void append_named(void* list, const std::string& name, const Tensor& tensor) {
+  static_cast<std::vector<NamedTensor>*>(list)->push_back({name, tensor});
+}
+
+}  // namespace
 
 std::vector<NamedTensor> Module::named_parameters() const {
   std::vector<NamedTensor> out;
-  each_tensor("", false, [&](const std::string& name, const Tensor& tensor) { out.push_back({name, tensor}); });
+  each_tensor("", false, append_named, &out);
   return out;
 }
 
 std::vector<NamedTensor> Module::named_buffers() const {
   std::vector<NamedTensor> out;
-  each_tensor("", true, [&](const std::string& name, const Tensor& tensor) { out.push_back({name, tensor}); });
+  each_tensor("", true, append_named, &out);
   return out;
 }
 
 std::vector<Tensor> Module::parameters() const {
   std::vector<Tensor> out;
-  each_tensor("", false, [&](const std::string&, const Tensor& tensor) { out.push_back(tensor); });
+  const auto append = [](void* list, const std::string&, const Tensor& tensor) {
+    static_cast<std::vector<Tensor>*>(list)->push_back(tensor);
+  };
+  each_tensor("", false, append, &out);
   return out;
 }
 
@@ -61,15 +73,18 @@ std::vector<std::pair<std::string, Module*>> Module::named_children() const { re
 
 std::int64_t Module::parameter_count() const {
   std::int64_t count = 0;
-  each_tensor("", false, [&](const std::string&, const Tensor& tensor) { count += tensor.numel(); });
+  const auto add = [](void* sum, const std::string&, const Tensor& tensor) {
+    *static_cast<std::int64_t*>(sum) += tensor.numel();
+  };
+  each_tensor("", false, add, &count);
   return count;
 }
 
 StateDict Module::state_dict() const {
   StateDict state;
-  const auto add = [&](const std::string& name, const Tensor& tensor) { state.push_back({name, tensor.detach()}); };
-  each_tensor("", false, add);
-  each_tensor("", true, add);
+  each_tensor("", false, append_named, &state);
+  each_tensor("", true, append_named, &state);
+  for (NamedTensor& entry : state) entry.tensor = entry.tensor.detach();
   return state;
 }
 
@@ -121,7 +136,8 @@ LoadReport Module::load_state_dict(const StateDict& state, bool strict) {
 }
 
 void Module::zero_grad() {
-  each_tensor("", false, [](const std::string&, const Tensor& tensor) { tensor.zero_grad(); });
+  const auto zero = [](void*, const std::string&, const Tensor& tensor) { tensor.zero_grad(); };
+  each_tensor("", false, zero, nullptr);
 }
 
 void Module::to(DType dtype) {
@@ -136,7 +152,10 @@ void Module::to(DType dtype) {
 }
 
 void Module::requires_grad_(bool on) {
-  each_tensor("", false, [on](const std::string&, const Tensor& tensor) { tensor.requires_grad_(on); });
+  const auto set = [](void* value, const std::string&, const Tensor& tensor) {
+    tensor.requires_grad_(*static_cast<const bool*>(value));
+  };
+  each_tensor("", false, set, &on);
 }
 
 namespace {
@@ -160,15 +179,15 @@ std::string Module::to_string() const {
   return type_name() + "(" + inside + (children_.empty() ? ")" : "\n)");
 }
 
-void Module::register_parameter(const std::string& name, Tensor& parameter) {
+void Module::register_parameter(std::string_view name, Tensor& parameter) {
   detail::module_changed();
-  if (parameter.defined()) parameter.requires_grad_().set_name(name);
+  if (parameter.defined()) parameter.requires_grad_().set_name(std::string(name));
   parameters_.emplace_back(name, &parameter);
 }
 
-void Module::register_buffer(const std::string& name, Tensor& buffer) { buffers_.emplace_back(name, &buffer); }
+void Module::register_buffer(std::string_view name, Tensor& buffer) { buffers_.emplace_back(name, &buffer); }
 
-void Module::register_module(const std::string& name, Module& child) {
+void Module::register_module(std::string_view name, Module& child) {
   const bool taken = std::any_of(children_.begin(), children_.end(), [&](const auto& c) { return c.first == name; });
   if (name.empty() || taken || name.find('.') != std::string::npos)
     fail(ErrorKind::config, type_name(),

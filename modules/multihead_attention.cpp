@@ -335,11 +335,11 @@ void fields(MultiheadAttentionOptions& o, FieldVisitor& visit) {
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> attention_layers() {
-  return {
-      layer_type<MultiheadAttention>("Attention of one sequence to itself or to another: [N, L, E] or query, key, "
-                                     "value -> [N, L, E] with batch_first.",
-                                     R"({"embed_dim": 6, "num_heads": 2, "batch_first": true})", {{2, 5, 6}}, 1, 5)};
+void add_attention_layers(std::vector<LayerType>& types) {
+  add_layer<MultiheadAttention>(types,
+                                "Attention of one sequence to itself or to another: [N, L, E] or query, key, "
+                                "value -> [N, L, E] with batch_first.",
+                                R"({"embed_dim": 6, "num_heads": 2, "batch_first": true})", {{2, 5, 6}}, 1, 5);
 }
 
 }  // namespace taper::nn

@@ -112,4 +112,31 @@ void update_running_stats(const Tensor& mean, const Tensor& variance, double mom
                      {mean, variance}, RunningUpdate{momentum, count, samples, counted});
 }
 
+// --- layers ---------------------------------------------------------------------------------------------------------
+
+void RunningNorm::make_tensors(const char* type, const std::optional<std::int64_t>& num_features, bool weighted,
+                               bool biased, bool tracked) {
+  const std::int64_t channels = given(type, "num_features", num_features);
+  if (weighted) weight = ones({channels});
+  if (biased) bias = zeros({channels});
+  if (tracked) {
+    running_mean = zeros({channels});
+    running_var = ones({channels});
+    num_batches_tracked = zeros({}, DType::int64);
+  }
+  register_parameter("weight", weight);
+  register_parameter("bias", bias);
+  register_buffer("running_mean", running_mean);
+  register_buffer("running_var", running_var);
+  register_buffer("num_batches_tracked", num_batches_tracked);
+}
+
+void RunningNorm::reset_running_stats() {
+  if (!running_mean.defined()) return;
+  const NoGradGuard no_grad;
+  running_mean.zero_();
+  running_var.fill_(1);
+  num_batches_tracked.zero_();
+}
+
 }  // namespace taper::nn

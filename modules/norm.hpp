@@ -107,31 +107,4 @@ void running_norm_fields(Options& o, FieldVisitor& visit, const Rule& eps, const
   visit({"bias", "with affine: have a bias"}, o.bias);
 }
 
-template <class O>
-RunningNorm<O>::RunningNorm(O options) : Layer<O>(std::move(options)) {
-  const O& o = this->options_;
-  const std::int64_t channels = given(O::kType, "num_features", o.num_features);
-  if (o.affine) weight = ones({channels});
-  if (o.affine && o.bias) bias = zeros({channels});
-  if (o.track_running_stats) {
-    running_mean = zeros({channels});
-    running_var = ones({channels});
-    num_batches_tracked = zeros({}, DType::int64);
-  }
-  this->register_parameter("weight", weight);
-  this->register_parameter("bias", bias);
-  this->register_buffer("running_mean", running_mean);
-  this->register_buffer("running_var", running_var);
-  this->register_buffer("num_batches_tracked", num_batches_tracked);
-}
-
-template <class O>
-void RunningNorm<O>::reset_running_stats() {
-  if (!running_mean.defined()) return;
-  const NoGradGuard no_grad;
-  running_mean.zero_();
-  running_var.fill_(1);
-  num_batches_tracked.zero_();
-}
-
 }  // namespace taper::nn

@@ -83,29 +83,28 @@ Example example() {
   return {"[N, C, D, H, W] -> [N, C, D', H', W'].", {2, 1, 3, 4, 5}, "[1, 2, 3, 0, 1, 2]"};
 }
 
-template <class M, int N>
-LayerType entry(const char* summary, const char* options = "") {
-  const Example e = example<N>();
-  return layer_type<M>(cat(summary, ": ", e.law), cat("{\"padding\": ", e.padding, options, "}"), {e.input});
+void add_one(std::vector<LayerType>& types, const LayerClass& layer, const Example& example, const char* summary,
+             const char* options = "") {
+  add_layer(types, layer, cat(summary, ": ", example.law).c_str(),
+            cat("{\"padding\": ", example.padding, options, "}").c_str(), {example.input});
 }
 
 template <int N>
-void append_layers(std::vector<LayerType>& types) {
-  types.push_back(entry<ConstantPad<N>, N>("Puts one number all around", ", \"value\": 0.5"));
-  types.push_back(entry<PadBy<PadMode::zeros, N>, N>("Puts zeros all around"));
-  types.push_back(entry<PadBy<PadMode::reflect, N>, N>("Mirrors the input at its edges"));
-  types.push_back(entry<PadBy<PadMode::replicate, N>, N>("Repeats the edges of the input"));
-  types.push_back(entry<PadBy<PadMode::circular, N>, N>("Repeats the input all around"));
+void add_layers(std::vector<LayerType>& types) {
+  const Example e = example<N>();
+  add_one(types, kLayerClass<ConstantPad<N>>, e, "Puts one number all around", ", \"value\": 0.5");
+  add_one(types, kLayerClass<PadBy<PadMode::zeros, N>>, e, "Puts zeros all around");
+  add_one(types, kLayerClass<PadBy<PadMode::reflect, N>>, e, "Mirrors the input at its edges");
+  add_one(types, kLayerClass<PadBy<PadMode::replicate, N>>, e, "Repeats the edges of the input");
+  add_one(types, kLayerClass<PadBy<PadMode::circular, N>>, e, "Repeats the input all around");
 }
 
 }  // namespace
 
-std::vector<LayerType> pad_layers() {
-  std::vector<LayerType> types;
-  append_layers<1>(types);
-  append_layers<2>(types);
-  append_layers<3>(types);
-  return types;
+void add_pad_layers(std::vector<LayerType>& types) {
+  add_layers<1>(types);
+  add_layers<2>(types);
+  add_layers<3>(types);
 }
 
 #define TAPER_INSTANTIATE_PAD_BY(mode, N)           \

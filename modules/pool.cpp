@@ -225,23 +225,20 @@ void fields(AdaptiveAvgPool3dOptions& o, FieldVisitor& visit) {
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> pool_layers() {
-  return {
-      layer_type<AvgPool1d>("Averages windows over the last dimension: [N, C, L] -> [N, C, L'].",
-                            R"({"kernel_size": 3, "stride": 2, "padding": 1})", {{2, 3, 11}}),
-      layer_type<AvgPool2d>("Averages windows over height and width: [N, C, H, W] -> [N, C, H', W'].",
-                            R"({"kernel_size": [2, 3], "stride": [2, 1], "padding": [1, 0]})", {{2, 3, 7, 5}}),
-      layer_type<AvgPool3d>("Averages windows over depth, height and width: [N, C, D, H, W] -> [N, C, D', H', W'].",
-                            R"({"kernel_size": [2, 3, 2], "stride": [1, 2, 3], "padding": [0, 1, 1]})",
-                            {{2, 3, 3, 5, 7}}),
-      layer_type<AdaptiveAvgPool1d>("Averages any length to a fixed one: [N, C, L] -> [N, C, O].",
-                                    R"({"output_size": 3})", {{2, 3, 11}}),
-      layer_type<AdaptiveAvgPool2d>("Averages any height and width to fixed ones: [N, C, H, W] -> [N, C, O0, O1].",
-                                    R"({"output_size": [3, 2]})", {{2, 3, 7, 5}}),
-      layer_type<AdaptiveAvgPool3d>(
-          "Averages any depth, height and width to fixed ones: [N, C, D, H, W] -> [N, C, O0, O1, O2].",
-          R"({"output_size": [2, null, 3]})", {{2, 3, 3, 5, 7}}),
-  };
+void add_pool_layers(std::vector<LayerType>& types) {
+  add_layer<AvgPool1d>(types, "Averages windows over the last dimension: [N, C, L] -> [N, C, L'].",
+                       R"({"kernel_size": 3, "stride": 2, "padding": 1})", {{2, 3, 11}});
+  add_layer<AvgPool2d>(types, "Averages windows over height and width: [N, C, H, W] -> [N, C, H', W'].",
+                       R"({"kernel_size": [2, 3], "stride": [2, 1], "padding": [1, 0]})", {{2, 3, 7, 5}});
+  add_layer<AvgPool3d>(types, "Averages windows over depth, height and width: [N, C, D, H, W] -> [N, C, D', H', W'].",
+                       R"({"kernel_size": [2, 3, 2], "stride": [1, 2, 3], "padding": [0, 1, 1]})", {{2, 3, 3, 5, 7}});
+  add_layer<AdaptiveAvgPool1d>(types, "Averages any length to a fixed one: [N, C, L] -> [N, C, O].",
+                               R"({"output_size": 3})", {{2, 3, 11}});
+  add_layer<AdaptiveAvgPool2d>(types, "Averages any height and width to fixed ones: [N, C, H, W] -> [N, C, O0, O1].",
+                               R"({"output_size": [3, 2]})", {{2, 3, 7, 5}});
+  add_layer<AdaptiveAvgPool3d>(
+      types, "Averages any depth, height and width to fixed ones: [N, C, D, H, W] -> [N, C, O0, O1, O2].",
+      R"({"output_size": [2, null, 3]})", {{2, 3, 3, 5, 7}});
 }
 
 }  // namespace taper::nn

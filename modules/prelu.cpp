@@ -89,9 +89,9 @@ void fields(PReLUOptions& o, FieldVisitor& visit) {
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> prelu_layers() {
-  return {layer_type<PReLU>("x for x > 0, else a learned slope times x: [N, C, *] -> [N, C, *].",
-                            R"({"num_parameters": 3, "init": 0.3})", {{2, 3}})};
+void add_prelu_layers(std::vector<LayerType>& types) {
+  add_layer<PReLU>(types, "x for x > 0, else a learned slope times x: [N, C, *] -> [N, C, *].",
+                   R"({"num_parameters": 3, "init": 0.3})", {{2, 3}});
 }
 
 }  // namespace taper::nn

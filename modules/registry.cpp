@@ -10,31 +10,28 @@ namespace {
 // One line for each file of layers. Explicit, because self-registration is dropped from a static library.
 std::vector<LayerType> all_layers() {
   std::vector<LayerType> types;
-  const auto add = [&](const std::vector<LayerType>& family) {
-    types.insert(types.end(), family.begin(), family.end());
-  };
-  add(linear_layers());
-  add(bilinear_layers());
-  add(embedding_layers());
-  add(conv_layers());
-  add(conv_transpose_layers());
-  add(pool_layers());
-  add(max_pool_layers());
-  add(max_unpool_layers());
-  add(lp_pool_layers());
-  add(batch_norm_layers());
-  add(instance_norm_layers());
-  add(layer_norm_layers());
-  add(activation_layers());
-  add(prelu_layers());
-  add(dropout_layers());
-  add(shape_layers());
-  add(pad_layers());
-  add(upsample_layers());
-  add(join_layers());
-  add(rnn_layers());
-  add(rnn_cell_layers());
-  add(attention_layers());
+  add_linear_layers(types);
+  add_bilinear_layers(types);
+  add_embedding_layers(types);
+  add_conv_layers(types);
+  add_conv_transpose_layers(types);
+  add_pool_layers(types);
+  add_max_pool_layers(types);
+  add_max_unpool_layers(types);
+  add_lp_pool_layers(types);
+  add_batch_norm_layers(types);
+  add_instance_norm_layers(types);
+  add_layer_norm_layers(types);
+  add_activation_layers(types);
+  add_prelu_layers(types);
+  add_dropout_layers(types);
+  add_shape_layers(types);
+  add_pad_layers(types);
+  add_upsample_layers(types);
+  add_join_layers(types);
+  add_rnn_layers(types);
+  add_rnn_cell_layers(types);
+  add_attention_layers(types);
   return types;
 }
 
@@ -51,6 +48,27 @@ LayerType::LayerType(const LayerType&) = default;
 LayerType::LayerType(LayerType&&) noexcept = default;
 LayerType& LayerType::operator=(const LayerType&) = default;
 LayerType& LayerType::operator=(LayerType&&) noexcept = default;
+
+LayerType layer_type(const LayerClass& layer, std::string_view summary, std::string_view example,
+                     std::span<const Shape> example_inputs, std::size_t min_inputs, std::size_t max_inputs) {
+  LayerType type;
+  static_cast<LayerCalls&>(type) = layer.calls;
+  type.name = layer.name;
+  type.summary = summary;
+  type.example = example;
+  type.example_inputs.assign(example_inputs.begin(), example_inputs.end());
+  type.min_inputs = min_inputs;
+  type.max_inputs = max_inputs;
+  if (!layer.reads.empty()) type.reads.assign(layer.reads.begin(), layer.reads.end());
+  type.example_indices = layer.example_indices;
+  return type;
+}
+
+void add_layer(std::vector<LayerType>& types, const LayerClass& layer, const char* summary, const char* example,
+               std::initializer_list<Shape> example_inputs, std::size_t min_inputs, std::size_t max_inputs) {
+  types.push_back(
+      layer_type(layer, summary, example, {example_inputs.begin(), example_inputs.size()}, min_inputs, max_inputs));
+}
 
 const std::vector<LayerType>& layer_types() { return registry(); }
 

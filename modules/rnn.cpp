@@ -367,22 +367,18 @@ void fields(GRUOptions& o, FieldVisitor& visit) { recurrent_fields(o, visit); }
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> rnn_layers() {
-  const auto entry = [](auto type, const char* summary, const char* example) {
-    using M = typename decltype(type)::type;
-    return layer_type<M>(summary, example, {{2, 7, 5}}, 1, kMaxInputs<typename M::Options>);
-  };
-  return {
-      entry(std::type_identity<RNN>(),
-            "A plain recurrent network's states at all steps: [N, L, C] -> [N, L, D * H] with batch_first.",
-            R"({"input_size": 5, "hidden_size": 3, "batch_first": true, "nonlinearity": "tanh"})"),
-      entry(std::type_identity<LSTM>(),
-            "Long short-term memory, its states at all steps: [N, L, C] -> [N, L, D * H] with batch_first.",
-            R"({"input_size": 5, "hidden_size": 3, "batch_first": true, "num_layers": 2, "dropout": 0.25})"),
-      entry(std::type_identity<GRU>(),
-            "Gated recurrent units, their states at all steps: [N, L, C] -> [N, L, D * H] with batch_first.",
-            R"({"input_size": 5, "hidden_size": 3, "batch_first": true, "bidirectional": true})"),
-  };
+void add_rnn_layers(std::vector<LayerType>& types) {
+  add_layer<RNN>(types, "A plain recurrent network's states at all steps: [N, L, C] -> [N, L, D * H] with batch_first.",
+                 R"({"input_size": 5, "hidden_size": 3, "batch_first": true, "nonlinearity": "tanh"})", {{2, 7, 5}}, 1,
+                 kMaxInputs<RNNOptions>);
+  add_layer<LSTM>(types,
+                  "Long short-term memory, its states at all steps: [N, L, C] -> [N, L, D * H] with batch_first.",
+                  R"({"input_size": 5, "hidden_size": 3, "batch_first": true, "num_layers": 2, "dropout": 0.25})",
+                  {{2, 7, 5}}, 1, kMaxInputs<LSTMOptions>);
+  add_layer<GRU>(types,
+                 "Gated recurrent units, their states at all steps: [N, L, C] -> [N, L, D * H] with batch_first.",
+                 R"({"input_size": 5, "hidden_size": 3, "batch_first": true, "bidirectional": true})", {{2, 7, 5}}, 1,
+                 kMaxInputs<GRUOptions>);
 }
 
 }  // namespace taper::nn

@@ -186,16 +186,14 @@ void fields(GRUCellOptions& o, FieldVisitor& visit) { cell_fields(o, visit); }
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> rnn_cell_layers() {
+void add_rnn_cell_layers(std::vector<LayerType>& types) {
   const char* const example = R"({"input_size": 5, "hidden_size": 3})";
-  return {
-      layer_type<RNNCell>("One step of a plain recurrent network: [N, C] and the state [N, H] or none -> [N, H].",
-                          example, {{2, 5}}, 1, 2),
-      layer_type<LSTMCell>("One step of long short-term memory: [N, C] and both states [N, H] or none -> [N, H].",
-                           example, {{2, 5}}, 1, 3),
-      layer_type<GRUCell>("One step of gated recurrent units: [N, C] and the state [N, H] or none -> [N, H].", example,
-                          {{2, 5}}, 1, 2),
-  };
+  add_layer<RNNCell>(types, "One step of a plain recurrent network: [N, C] and the state [N, H] or none -> [N, H].",
+                     example, {{2, 5}}, 1, 2);
+  add_layer<LSTMCell>(types, "One step of long short-term memory: [N, C] and both states [N, H] or none -> [N, H].",
+                      example, {{2, 5}}, 1, 3);
+  add_layer<GRUCell>(types, "One step of gated recurrent units: [N, C] and the state [N, H] or none -> [N, H].",
+                     example, {{2, 5}}, 1, 2);
 }
 
 }  // namespace taper::nn

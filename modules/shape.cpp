@@ -166,22 +166,20 @@ void fields(IdentityOptions&, FieldVisitor&) {}
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> shape_layers() {
-  return {
-      layer_type<Flatten>("Joins neighbouring dimensions into one: [N, C, L] -> [N, C L].", R"({"start_dim": 1})",
-                          {{2, 3, 5}}),
-      layer_type<Squeeze>("Removes a dimension of extent 1: [N, C, 1] -> [N, C].", R"({"dim": 2})", {{2, 3, 1, 5}}),
-      layer_type<Unsqueeze>("Inserts a dimension of extent 1: [N, C] -> [N, C, 1].", R"({"dim": 1})", {{2, 3, 5}}),
-      layer_type<Select>("One entry along a dimension: [N, L, C] -> [N, C].", R"({"dim": 1, "index": -1})",
-                         {{2, 3, 5}}),
-      layer_type<Transpose>("Two dimensions change places: [N, C, L] -> [N, L, C].", R"({"dim0": 1, "dim1": 2})",
-                            {{2, 3, 5}}),
-      layer_type<Permute>("The dimensions in another order: [N, H, W, C] -> [N, C, H, W].", R"({"dims": [0, 3, 1, 2]})",
-                          {{2, 3, 5, 7}}),
-      layer_type<Unflatten>("One dimension as several: [N, C L] -> [N, C, L].",
-                            R"({"dim": 1, "unflattened_size": [2, -1]})", {{2, 6, 5}}),
-      layer_type<Identity>("Gives back its input: [*] -> [*].", "{}", {{2, 3, 5}}),
-  };
+void add_shape_layers(std::vector<LayerType>& types) {
+  add_layer<Flatten>(types, "Joins neighbouring dimensions into one: [N, C, L] -> [N, C L].", R"({"start_dim": 1})",
+                     {{2, 3, 5}});
+  add_layer<Squeeze>(types, "Removes a dimension of extent 1: [N, C, 1] -> [N, C].", R"({"dim": 2})", {{2, 3, 1, 5}});
+  add_layer<Unsqueeze>(types, "Inserts a dimension of extent 1: [N, C] -> [N, C, 1].", R"({"dim": 1})", {{2, 3, 5}});
+  add_layer<Select>(types, "One entry along a dimension: [N, L, C] -> [N, C].", R"({"dim": 1, "index": -1})",
+                    {{2, 3, 5}});
+  add_layer<Transpose>(types, "Two dimensions change places: [N, C, L] -> [N, L, C].", R"({"dim0": 1, "dim1": 2})",
+                       {{2, 3, 5}});
+  add_layer<Permute>(types, "The dimensions in another order: [N, H, W, C] -> [N, C, H, W].",
+                     R"({"dims": [0, 3, 1, 2]})", {{2, 3, 5, 7}});
+  add_layer<Unflatten>(types, "One dimension as several: [N, C L] -> [N, C, L].",
+                       R"({"dim": 1, "unflattened_size": [2, -1]})", {{2, 6, 5}});
+  add_layer<Identity>(types, "Gives back its input: [*] -> [*].", "{}", {{2, 3, 5}});
 }
 
 }  // namespace taper::nn

@@ -266,9 +266,9 @@ void fields(UpsampleOptions& o, FieldVisitor& visit) {
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-std::vector<LayerType> upsample_layers() {
-  return {layer_type<Upsample>("Resizes one to three spatial dimensions: [N, C, ...] -> [N, C, ...].",
-                               R"({"scale_factor": [1.5, 2.3], "mode": "bilinear"})", {{2, 3, 4, 5}})};
+void add_upsample_layers(std::vector<LayerType>& types) {
+  add_layer<Upsample>(types, "Resizes one to three spatial dimensions: [N, C, ...] -> [N, C, ...].",
+                      R"({"scale_factor": [1.5, 2.3], "mode": "bilinear"})", {{2, 3, 4, 5}});
 }
 
 }  // namespace taper::nn

@@ -9,6 +9,8 @@
 
 #include "taper/tensor.hpp"
 
+#pragma GCC visibility push(default)
+
 /// Recording and differentiation.
 ///
 /// If grad mode is on and an input requires grad, an operation is recorded as a node that knows its operation, its
@@ -239,3 +241,5 @@ struct EnableGradGuard : autograd::GradModeGuard {
 };
 
 }  // namespace taper
+
+#pragma GCC visibility pop

@@ -4,6 +4,8 @@
 
 #include "taper/nn/module.hpp"
 
+#pragma GCC visibility push(default)
+
 /// Models described in JSON.
 namespace taper {
 
@@ -19,3 +21,5 @@ Shared<nn::Module> model_from_json(const std::string& text);
 Shared<nn::Module> model_from_file(const std::string& path);
 
 }  // namespace taper
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 
 #include "taper/tensor.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper {
 
 /// Number literals nested in braces, as `tensor({{1, 2}, {3, 4}})` takes them.
@@ -40,9 +42,9 @@ Tensor scalar(double value, DType dtype);
 
 /// A copy of `shape.numel()` elements at `data`.
 template <class T>
-Tensor from_data(const T* data, const Shape& shape);
+[[gnu::visibility("default")]] Tensor from_data(const T* data, const Shape& shape);
 template <class T>
-Tensor from_data(const std::vector<T>& data, const Shape& shape);
+[[gnu::visibility("default")]] Tensor from_data(const std::vector<T>& data, const Shape& shape);
 
 /// Uninitialised.
 Tensor empty(const Shape& shape, DType dtype = DType::float32);
@@ -94,3 +96,5 @@ bool set_flush_denormal(bool on);
 const char* get_cpu_capability();
 
 }  // namespace taper
+
+#pragma GCC visibility pop

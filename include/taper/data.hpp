@@ -9,6 +9,8 @@
 #include "taper/fields.hpp"
 #include "taper/tensor.hpp"
 
+#pragma GCC visibility push(default)
+
 /// Samples and their targets: from files, split, standardised, and in an order that depends on seed and epoch alone.
 namespace taper::data {
 
@@ -80,3 +82,5 @@ struct Normalization {
 Tensor epoch_order(std::int64_t n, std::uint64_t seed, std::int64_t epoch, bool shuffle = true);
 
 }  // namespace taper::data
+
+#pragma GCC visibility pop

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#pragma GCC visibility push(default)
+
 namespace taper {
 
 /// Element types. Arithmetic and gradients use the two floating ones; `int64` holds labels, indices
@@ -41,3 +43,5 @@ template <class T>
 inline constexpr DType dtype_of = DTypeOf<T>::value;
 
 }  // namespace taper
+
+#pragma GCC visibility pop

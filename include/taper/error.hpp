@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <string>
 
+#pragma GCC visibility push(default)
+
 namespace taper {
 
 /// What an error is about; a caller decides by it what to do next.
@@ -30,3 +32,5 @@ class Error : public std::runtime_error {
 };
 
 }  // namespace taper
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 /// How options are described once and used everywhere: JSON in and out, documentation, printed forms, checks.
 ///
 /// Beside each options struct stands one function `void fields(Options&, FieldVisitor&)` that names every field with
@@ -175,7 +177,7 @@ class FieldVisitor {
 
   template <class T>
   void operator()(const Field& field, T& value) {
-    struct Access final : FieldAccess {
+    struct __attribute__((visibility("hidden"))) Access final : FieldAccess {
       explicit Access(T& v) : target(v) {}
       FieldType type() const override { return field_type(static_cast<const T*>(nullptr)); }
       Value get() const override { return to_value(static_cast<const T&>(target)); }
@@ -229,3 +231,5 @@ void check_fields(const char* where, const Options& options) {
 }
 
 }  // namespace taper
+
+#pragma GCC visibility pop

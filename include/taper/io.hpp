@@ -8,6 +8,8 @@
 
 #include "taper/tensor.hpp"
 
+#pragma GCC visibility push(default)
+
 /// Tensors in files. Everything that is read is distrusted: a file that is cut, padded or contradicts itself is an
 /// `Error` of `ErrorKind::format` whose sentence starts with the path, before memory is taken for its content; what
 /// the operating system refuses is one of `ErrorKind::io`. Files are replaced all or nothing: after a crash a path
@@ -97,3 +99,5 @@ CsvTable csv_from_bytes(std::string_view bytes, const CsvOptions& options = {}, 
 std::vector<NamedTensor> load_arrays(const std::string& path, const CsvOptions& csv = {});
 
 }  // namespace taper::io
+
+#pragma GCC visibility pop

@@ -10,6 +10,8 @@
 #include "taper/fields.hpp"
 #include "taper/tensor.hpp"
 
+#pragma GCC visibility push(default)
+
 /// Schedules of an optimiser's learning rate, step for step as PyTorch's.
 namespace taper::optim {
 
@@ -277,3 +279,5 @@ const std::vector<SchedulerType>& scheduler_types();
 const SchedulerType* find_scheduler_type(const std::string& name);
 
 }  // namespace taper::optim
+
+#pragma GCC visibility pop

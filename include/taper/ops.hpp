@@ -4,6 +4,8 @@
 
 #include "taper/tensor.hpp"
 
+#pragma GCC visibility push(default)
+
 /// The catalogue of operations. All of them record (see `autograd.hpp`) and give PyTorch's numbers.
 ///
 /// Two-operand operations broadcast as NumPy does and promote element types as PyTorch does (int64 with float32 gives
@@ -183,3 +185,5 @@ Tensor pad(const Tensor& x, std::initializer_list<std::int64_t> amounts, PadMode
            double value = 0);
 
 }  // namespace taper
+
+#pragma GCC visibility pop

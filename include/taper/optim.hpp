@@ -9,6 +9,8 @@
 #include "taper/lr_scheduler.hpp"
 #include "taper/tensor.hpp"
 
+#pragma GCC visibility push(default)
+
 /// Optimisers: they change parameters by their gradients, step for step as PyTorch's do.
 namespace taper::kernels {
 struct StepArrays;
@@ -265,3 +267,5 @@ const std::vector<OptimizerType>& optimizer_types();
 const OptimizerType* find_optimizer_type(const std::string& name);
 
 }  // namespace taper::optim
+
+#pragma GCC visibility pop

@@ -2,6 +2,8 @@
 
 #include "taper/autograd.hpp"
 
+#pragma GCC visibility push(default)
+
 /// Capture and replay: a step of a training or an evaluation is recorded once and then repeated without any of the work
 /// around its kernels.
 namespace taper {
@@ -167,3 +169,5 @@ CapturedStep::CapturedStep(F step, const CaptureOptions& options)
     : CapturedStep(static_cast<detail::StepFunction*>(new detail::HeldStep<F>(std::move(step))), options) {}
 
 }  // namespace taper
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 #include <string>
 #include <type_traits>
 
+#pragma GCC visibility push(default)
+
 namespace taper {
 
 /// The extents of a tensor, at most `kMaxRank` of them, and their product. A value.
@@ -64,3 +66,5 @@ std::string to_string(const Shape& shape);
 int normalize_dim(const char* where, std::int64_t dim, int rank);
 
 }  // namespace taper
+
+#pragma GCC visibility pop

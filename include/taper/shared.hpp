@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#pragma GCC visibility push(default)
+
 namespace taper {
 
 namespace detail {
@@ -24,10 +26,20 @@ class RefCount {
   std::uint32_t owners_ = 1;
 };
 
-/// What owners of one object share: their number, and in a derived block the object.
+/// What owners of one object share: their number, and in a derived block the object. A function instead of a virtual
+/// destructor, because each class would bring a table and names of its type.
 struct SharedBlock {
-  RefCount refs;
-  virtual ~SharedBlock() = default;
+  void (*destroy)(SharedBlock* self);
+  RefCount refs{};
+};
+
+template <class T>
+struct __attribute__((visibility("hidden"))) ObjectBlock : SharedBlock {
+  template <class... Arguments>
+  explicit ObjectBlock(Arguments&&... arguments)
+      : SharedBlock{[](SharedBlock* self) { delete static_cast<ObjectBlock*>(self); }},
+        object(std::forward<Arguments>(arguments)...) {}
+  T object;
 };
 
 }  // namespace detail
@@ -42,11 +54,7 @@ class Shared {
   /// An object made in place from `arguments`, with its first handle.
   template <class... Arguments>
   static Shared make(Arguments&&... arguments) {
-    struct Block final : detail::SharedBlock {
-      explicit Block(Arguments&&... given) : object(std::forward<Arguments>(given)...) {}
-      T object;
-    };
-    auto* block = new Block(std::forward<Arguments>(arguments)...);
+    auto* block = new detail::ObjectBlock<T>(std::forward<Arguments>(arguments)...);
     Shared made;
     made.object_ = &block->object;
     made.block_ = block;
@@ -71,7 +79,7 @@ class Shared {
     return *this;
   }
   ~Shared() {
-    if (block_ && block_->refs.drop()) delete block_;
+    if (block_ && block_->refs.drop()) block_->destroy(block_);
   }
 
   T* get() const noexcept { return object_; }
@@ -99,3 +107,5 @@ class Shared {
 };
 
 }  // namespace taper
+
+#pragma GCC visibility pop

@@ -14,6 +14,8 @@
 #include "taper/shape.hpp"
 #include "taper/shared.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper {
 
 class Tensor;
@@ -260,3 +262,5 @@ void Tensor::register_hook(Hook hook) const {
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 }  // namespace taper
+
+#pragma GCC visibility pop

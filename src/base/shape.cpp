@@ -43,7 +43,7 @@ std::string to_string(const Shape& shape) {
   std::string out = "[";
   for (int i = 0; i < shape.rank(); ++i) {
     if (i > 0) out += ", ";
-    detail::append(out, shape[i]);
+    out += cat(shape[i]);
   }
   return out + "]";
 }

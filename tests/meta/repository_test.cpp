@@ -145,6 +145,21 @@ TEST_CASE("public headers include the standard library and each other, and nothi
   CHECK(wrong == std::vector<std::string>{});
 }
 
+TEST_CASE("a shared library exports what public headers declare") {
+  // Templates that are instantiated in a source file: the compiler does not take the visibility around them.
+  static const std::regex kUnmarked(R"(template <(?!class Options)[^>]*>\n[^\[\n{]*\([^{]*\);)");
+  for (const fs::path& path : sources_below("include")) {
+    CAPTURE(path);
+    const std::string text = read(path);
+    if (text.find("namespace taper") == std::string::npos) continue;
+    const std::size_t from = text.find("#pragma GCC visibility push(default)\n");
+    CHECK(from < text.find("namespace taper"));
+    CHECK(text.find("#include", from) == std::string::npos);
+    CHECK(text.ends_with("\n#pragma GCC visibility pop\n"));
+    CHECK_FALSE(std::regex_search(text, kUnmarked));
+  }
+}
+
 TEST_CASE("third-party libraries stay in their layer") {
   static const std::vector<std::pair<std::string, std::vector<std::string>>> kOnlyIn = {
       {"Eigen/", {"tests"}},

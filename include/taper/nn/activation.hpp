@@ -3,6 +3,8 @@
 #include "taper/nn/module.hpp"
 #include "taper/ops.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper {
 
 /// PyTorch's names of GELU's `approximate`.
@@ -131,3 +133,5 @@ extern template class Activation<LogSoftmaxOptions>;
 extern template class Activation<Softmax2dOptions>;
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

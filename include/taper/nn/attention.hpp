@@ -3,6 +3,8 @@
 #include "taper/nn/linear.hpp"
 #include "taper/nn/registry.hpp"
 
+#pragma GCC visibility push(default)
+
 // Attention. Source: PyTorch, MultiheadAttention and scaled_dot_product_attention; Vaswani et al., "Attention is all
 // you need" (2017).
 namespace taper::nn {
@@ -92,3 +94,5 @@ class MultiheadAttention : public Layer<MultiheadAttentionOptions> {
 };
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

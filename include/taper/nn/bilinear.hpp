@@ -2,6 +2,8 @@
 
 #include "taper/nn/module.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 struct BilinearOptions {
@@ -35,3 +37,5 @@ class Bilinear : public Layer<BilinearOptions> {
 };
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

@@ -4,6 +4,8 @@
 #include "taper/nn/sizes.hpp"
 #include "taper/ops.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper {
 
 /// PyTorch's names of `padding_mode`.
@@ -47,7 +49,7 @@ using Conv2dOptions = ConvOptions<2>;
 using Conv3dOptions = ConvOptions<3>;
 
 template <int N>
-void fields(ConvOptions<N>& options, FieldVisitor& visitor);
+[[gnu::visibility("default")]] void fields(ConvOptions<N>& options, FieldVisitor& visitor);
 
 // --- functions ------------------------------------------------------------------------------------------------------
 
@@ -95,3 +97,5 @@ using Conv2d = Conv<2>;
 using Conv3d = Conv<3>;
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

@@ -2,6 +2,8 @@
 
 #include "taper/nn/conv.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 // --- options --------------------------------------------------------------------------------------------------------
@@ -39,7 +41,7 @@ using ConvTranspose2dOptions = ConvTransposeOptions<2>;
 using ConvTranspose3dOptions = ConvTransposeOptions<3>;
 
 template <int N>
-void fields(ConvTransposeOptions<N>& options, FieldVisitor& visitor);
+[[gnu::visibility("default")]] void fields(ConvTransposeOptions<N>& options, FieldVisitor& visitor);
 
 // --- functions ------------------------------------------------------------------------------------------------------
 
@@ -90,3 +92,5 @@ using ConvTranspose2d = ConvTranspose<2>;
 using ConvTranspose3d = ConvTranspose<3>;
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

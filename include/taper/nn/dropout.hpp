@@ -2,6 +2,8 @@
 
 #include "taper/nn/module.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 struct DropoutOptions {
@@ -26,7 +28,7 @@ struct AlphaDropoutOptions {
 
 void fields(DropoutOptions& options, FieldVisitor& visitor);
 template <int N>
-void fields(ChannelDropoutOptions<N>& options, FieldVisitor& visitor);
+[[gnu::visibility("default")]] void fields(ChannelDropoutOptions<N>& options, FieldVisitor& visitor);
 void fields(AlphaDropoutOptions& options, FieldVisitor& visitor);
 
 namespace functional {
@@ -84,3 +86,5 @@ class AlphaDropout : public Layer<AlphaDropoutOptions> {
 };
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

@@ -2,6 +2,8 @@
 
 #include "taper/nn/module.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 // --- options --------------------------------------------------------------------------------------------------------
@@ -57,3 +59,5 @@ class Embedding : public Layer<EmbeddingOptions> {
 };
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

@@ -2,6 +2,8 @@
 
 #include "taper/nn/module.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 /// Layers that read any earlier results, for skip connections and branches. What it computes is the last layer's
@@ -59,3 +61,5 @@ class Graph : public Module {
 };
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

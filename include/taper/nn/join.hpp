@@ -2,6 +2,8 @@
 
 #include "taper/nn/module.hpp"
 
+#pragma GCC visibility push(default)
+
 // Layers of Taper's own that join several results of a `Graph`; in PyTorch they are written out in `forward`.
 namespace taper::nn {
 
@@ -48,3 +50,5 @@ extern template class Join<MultiplyOptions>;
 extern template class Join<ConcatOptions>;
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

@@ -2,6 +2,8 @@
 
 #include "taper/nn/module.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 struct LinearOptions {
@@ -35,3 +37,5 @@ class Linear : public Layer<LinearOptions> {
 };
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

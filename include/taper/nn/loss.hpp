@@ -5,6 +5,8 @@
 
 #include "taper/nn/module.hpp"
 
+#pragma GCC visibility push(default)
+
 /// Losses: one fused operation each, from the scores to the number, with its gradient written directly.
 namespace taper::nn {
 
@@ -183,3 +185,5 @@ const std::vector<LossType>& loss_types();
 const LossType* find_loss_type(const std::string& name);
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

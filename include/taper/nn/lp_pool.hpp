@@ -4,6 +4,8 @@
 #include "taper/nn/pool_description.hpp"
 #include "taper/nn/sizes.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 // --- options --------------------------------------------------------------------------------------------------------
@@ -23,7 +25,7 @@ using LPPool2dOptions = LPPoolOptions<2>;
 using LPPool3dOptions = LPPoolOptions<3>;
 
 template <int N>
-void fields(LPPoolOptions<N>& options, FieldVisitor& visitor);
+[[gnu::visibility("default")]] void fields(LPPoolOptions<N>& options, FieldVisitor& visitor);
 
 // --- functions ------------------------------------------------------------------------------------------------------
 
@@ -64,3 +66,5 @@ using LPPool2d = PowerPool<LPPool2dOptions>;  ///< applies `functional::lp_pool2
 using LPPool3d = PowerPool<LPPool3dOptions>;  ///< applies `functional::lp_pool3d`
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

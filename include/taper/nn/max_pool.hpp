@@ -6,6 +6,8 @@
 #include "taper/nn/registry.hpp"
 #include "taper/nn/sizes.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 // --- options --------------------------------------------------------------------------------------------------------
@@ -41,9 +43,9 @@ using AdaptiveMaxPool2dOptions = AdaptiveMaxPoolOptions<2>;
 using AdaptiveMaxPool3dOptions = AdaptiveMaxPoolOptions<3>;
 
 template <int N>
-void fields(MaxPoolOptions<N>& options, FieldVisitor& visitor);
+[[gnu::visibility("default")]] void fields(MaxPoolOptions<N>& options, FieldVisitor& visitor);
 template <int N>
-void fields(AdaptiveMaxPoolOptions<N>& options, FieldVisitor& visitor);
+[[gnu::visibility("default")]] void fields(AdaptiveMaxPoolOptions<N>& options, FieldVisitor& visitor);
 
 // --- functions ------------------------------------------------------------------------------------------------------
 
@@ -131,3 +133,5 @@ extern template class MaxPoolLayer<AdaptiveMaxPool2dOptions>;
 extern template class MaxPoolLayer<AdaptiveMaxPool3dOptions>;
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

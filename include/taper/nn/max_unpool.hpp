@@ -3,6 +3,8 @@
 #include "taper/nn/registry.hpp"
 #include "taper/nn/sizes.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 // --- options --------------------------------------------------------------------------------------------------------
@@ -23,7 +25,7 @@ using MaxUnpool2dOptions = MaxUnpoolOptions<2>;
 using MaxUnpool3dOptions = MaxUnpoolOptions<3>;
 
 template <int N>
-void fields(MaxUnpoolOptions<N>& options, FieldVisitor& visitor);
+[[gnu::visibility("default")]] void fields(MaxUnpoolOptions<N>& options, FieldVisitor& visitor);
 
 // --- functions ------------------------------------------------------------------------------------------------------
 
@@ -71,3 +73,5 @@ extern template class MaxUnpool<2>;
 extern template class MaxUnpool<3>;
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

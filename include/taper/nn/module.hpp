@@ -3,11 +3,14 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "taper/fields.hpp"
 #include "taper/tensor.hpp"
+
+#pragma GCC visibility push(default)
 
 namespace taper::nn {
 
@@ -89,14 +92,15 @@ class Module {
     Module& module;
   };
   /// Makes `parameter` a leaf that requires grad, known as `name`. The member must live as long as the module.
-  void register_parameter(const std::string& name, Tensor& parameter);
-  void register_buffer(const std::string& name, Tensor& buffer);
-  void register_module(const std::string& name, Module& child);
+  void register_parameter(std::string_view name, Tensor& parameter);
+  void register_buffer(std::string_view name, Tensor& buffer);
+  void register_module(std::string_view name, Module& child);
   void register_modules(std::initializer_list<Named> children);
 
  private:
-  template <class Visit>
-  void each_tensor(const std::string& prefix, bool buffers, const Visit& visit) const;
+  /// Calls `visit(context, name, tensor)` for own and children's parameters or buffers.
+  void each_tensor(const std::string& prefix, bool buffers,
+                   void (*visit)(void* context, const std::string& name, const Tensor& tensor), void* context) const;
 
   std::vector<std::pair<std::string, Tensor*>> parameters_, buffers_;
   std::vector<std::pair<std::string, Module*>> children_;
@@ -143,3 +147,5 @@ class Sequential : public Module {
 };
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

@@ -3,6 +3,8 @@
 #include "taper/nn/module.hpp"
 #include "taper/nn/sizes.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 // --- options --------------------------------------------------------------------------------------------------------
@@ -62,9 +64,9 @@ struct GroupNormOptions {
 };
 
 template <int N>
-void fields(BatchNormOptions<N>& options, FieldVisitor& visitor);
+[[gnu::visibility("default")]] void fields(BatchNormOptions<N>& options, FieldVisitor& visitor);
 template <int N>
-void fields(InstanceNormOptions<N>& options, FieldVisitor& visitor);
+[[gnu::visibility("default")]] void fields(InstanceNormOptions<N>& options, FieldVisitor& visitor);
 void fields(LayerNormOptions& options, FieldVisitor& visitor);
 void fields(RMSNormOptions& options, FieldVisitor& visitor);
 void fields(GroupNormOptions& options, FieldVisitor& visitor);
@@ -128,8 +130,7 @@ Tensor normalize(const Tensor& input, double p = 2, std::int64_t dim = 1, double
 // --- layers ---------------------------------------------------------------------------------------------------------
 
 /// What batch and instance norm keep beside their options. Weight and bias start as 1 and 0, float32.
-template <class O>
-class RunningNorm : public Layer<O> {
+class RunningNorm : public Module {
  public:
   /// Running mean 0, running variance 1, no batch counted.
   void reset_running_stats();
@@ -141,17 +142,19 @@ class RunningNorm : public Layer<O> {
   Tensor num_batches_tracked;  ///< int64, of one element, or undefined
 
  protected:
-  explicit RunningNorm(O options);
+  /// Makes and registers what is asked for. Errors: `ErrorKind::config` without `num_features`.
+  void make_tensors(const char* type, const std::optional<std::int64_t>& num_features, bool weighted, bool biased,
+                    bool tracked);
 };
 
 /// Applies `functional::batch_norm`: in training mode, or without running statistics, with those of the batch.
 /// Differs: eps must be positive in every mode, as it must in training.
 template <int N>
-class BatchNorm : public RunningNorm<BatchNormOptions<N>> {
+class BatchNorm : public Layer<BatchNormOptions<N>, RunningNorm> {
  public:
   using Options = BatchNormOptions<N>;
   /// Errors: `ErrorKind::config` for options out of range or without `num_features`.
-  explicit BatchNorm(Options options) : RunningNorm<Options>(std::move(options)) {}
+  explicit BatchNorm(Options options);
   Tensor forward(const Tensor& x) override;
   static Shape infer(Options& options, std::span<const Shape> inputs);
 };
@@ -162,11 +165,11 @@ using BatchNorm3d = BatchNorm<3>;  ///< [N, C, D, H, W]
 /// Applies `functional::instance_norm`: in evaluation with running statistics where these are tracked. As in PyTorch,
 /// num_batches_tracked stays 0. Differs: an input with other than num_features channels is always an error.
 template <int N>
-class InstanceNorm : public RunningNorm<InstanceNormOptions<N>> {
+class InstanceNorm : public Layer<InstanceNormOptions<N>, RunningNorm> {
  public:
   using Options = InstanceNormOptions<N>;
   /// Errors: `ErrorKind::config` for options out of range or without `num_features`.
-  explicit InstanceNorm(Options options) : RunningNorm<Options>(std::move(options)) {}
+  explicit InstanceNorm(Options options);
   Tensor forward(const Tensor& x) override;
   static Shape infer(Options& options, std::span<const Shape> inputs);
 };
@@ -209,3 +212,5 @@ class GroupNorm : public Layer<GroupNormOptions> {
 };
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

@@ -4,6 +4,8 @@
 #include "taper/nn/sizes.hpp"
 #include "taper/ops.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 // --- options --------------------------------------------------------------------------------------------------------
@@ -29,9 +31,9 @@ struct ConstantPadOptions {
 };
 
 template <PadMode Mode, int N>
-void fields(PadOptions<Mode, N>& options, FieldVisitor& visitor);
+[[gnu::visibility("default")]] void fields(PadOptions<Mode, N>& options, FieldVisitor& visitor);
 template <int N>
-void fields(ConstantPadOptions<N>& options, FieldVisitor& visitor);
+[[gnu::visibility("default")]] void fields(ConstantPadOptions<N>& options, FieldVisitor& visitor);
 
 // --- functions ------------------------------------------------------------------------------------------------------
 
@@ -84,3 +86,5 @@ using CircularPad2d = PadBy<PadMode::circular, 2>;
 using CircularPad3d = PadBy<PadMode::circular, 3>;
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

@@ -4,6 +4,8 @@
 #include "taper/nn/pool_description.hpp"
 #include "taper/nn/sizes.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 // --- options --------------------------------------------------------------------------------------------------------
@@ -126,3 +128,5 @@ using AdaptiveAvgPool2d = AveragePool<AdaptiveAvgPool2dOptions>;  ///< applies `
 using AdaptiveAvgPool3d = AveragePool<AdaptiveAvgPool3dOptions>;  ///< applies `functional::adaptive_avg_pool3d`
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

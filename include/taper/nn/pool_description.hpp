@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 /// What a pooling layer does to an input of given extents, window by window. Every pooling layer answers
 /// `layer.describe(13)`, or `layer.describe({5, 7})` with one extent for each spatial dimension; `to_string()` of the
 /// answer is a table to read. How the layers fill it in: modules/pool_geometry.hpp.
@@ -45,3 +47,5 @@ struct PoolDescription {
 };
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

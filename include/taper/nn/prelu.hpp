@@ -2,6 +2,8 @@
 
 #include "taper/nn/module.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 struct PReLUOptions {
@@ -33,3 +35,5 @@ class PReLU : public Layer<PReLUOptions> {
 };
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

@@ -2,6 +2,8 @@
 
 #include "taper/nn/registry.hpp"
 
+#pragma GCC visibility push(default)
+
 // Recurrent layers over whole sequences. Source: PyTorch, RNN, LSTM and GRU.
 //
 // Shapes: L steps, N samples, H = hidden_size, D = 2 when bidirectional, else 1.
@@ -155,3 +157,5 @@ extern template class Recurrent<LSTMOptions>;
 extern template class Recurrent<GRUOptions>;
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

@@ -2,6 +2,8 @@
 
 #include "taper/nn/rnn.hpp"
 
+#pragma GCC visibility push(default)
+
 // One step of a recurrent network. Source: PyTorch, RNNCell, LSTMCell and GRUCell.
 //
 // Shapes: input [N, input_size], states [N, hidden_size]; unbatched [input_size] and [hidden_size].
@@ -88,3 +90,5 @@ extern template class RecurrentCell<LSTMCellOptions>;
 extern template class RecurrentCell<GRUCellOptions>;
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

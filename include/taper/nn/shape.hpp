@@ -4,6 +4,8 @@
 #include "taper/nn/sizes.hpp"
 #include "taper/ops.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 // --- options --------------------------------------------------------------------------------------------------------
@@ -156,3 +158,5 @@ class Identity : public Layer<IdentityOptions> {
 };
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 #include "taper/fields.hpp"
 #include "taper/shape.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 /// One number for every spatial dimension, or a list with one for each: `3`, `{2, 3}`.
@@ -128,44 +130,46 @@ FieldType field_type(const Sizes<N>*) {
   return {.kind = FieldType::sizes, .arity = N};
 }
 template <int N>
-Value to_value(const Sizes<N>& value);
+[[gnu::visibility("default")]] Value to_value(const Sizes<N>& value);
 template <int N>
-std::string from_value(const Value& from, Sizes<N>& to);
+[[gnu::visibility("default")]] std::string from_value(const Value& from, Sizes<N>& to);
 
 template <int N>
 FieldType field_type(const OptionalSizes<N>*) {
   return {.kind = FieldType::sizes, .nullable = true, .arity = N};
 }
 template <int N>
-Value to_value(const OptionalSizes<N>& value);
+[[gnu::visibility("default")]] Value to_value(const OptionalSizes<N>& value);
 template <int N>
-std::string from_value(const Value& from, OptionalSizes<N>& to);
+[[gnu::visibility("default")]] std::string from_value(const Value& from, OptionalSizes<N>& to);
 
 template <int N>
 FieldType field_type(const MaybeSizes<N>*) {
   return {.kind = FieldType::sizes, .nullable = true, .arity = N};
 }
 template <int N>
-Value to_value(const MaybeSizes<N>& value);
+[[gnu::visibility("default")]] Value to_value(const MaybeSizes<N>& value);
 template <int N>
-std::string from_value(const Value& from, MaybeSizes<N>& to);
+[[gnu::visibility("default")]] std::string from_value(const Value& from, MaybeSizes<N>& to);
 
 template <int N>
-FieldType field_type(const ConvPadding<N>*);
+[[gnu::visibility("default")]] FieldType field_type(const ConvPadding<N>*);
 template <int N>
-Value to_value(const ConvPadding<N>& value);
+[[gnu::visibility("default")]] Value to_value(const ConvPadding<N>& value);
 template <int N>
-std::string from_value(const Value& from, ConvPadding<N>& to);
+[[gnu::visibility("default")]] std::string from_value(const Value& from, ConvPadding<N>& to);
 
 template <int N>
-FieldType field_type(const PoolPadding<N>*);
+[[gnu::visibility("default")]] FieldType field_type(const PoolPadding<N>*);
 template <int N>
-Value to_value(const PoolPadding<N>& value);
+[[gnu::visibility("default")]] Value to_value(const PoolPadding<N>& value);
 template <int N>
-std::string from_value(const Value& from, PoolPadding<N>& to);
+[[gnu::visibility("default")]] std::string from_value(const Value& from, PoolPadding<N>& to);
 
 FieldType field_type(const Extents*);
 Value to_value(const Extents& value);
 std::string from_value(const Value& from, Extents& to);
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop

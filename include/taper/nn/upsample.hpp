@@ -2,6 +2,8 @@
 
 #include "taper/nn/module.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace taper::nn {
 
 // --- options --------------------------------------------------------------------------------------------------------
@@ -25,9 +27,9 @@ struct PerDimension {
 FieldType field_type(const PerDimension<std::int64_t>*);
 FieldType field_type(const PerDimension<double>*);
 template <class T>
-Value to_value(const PerDimension<T>& value);
+[[gnu::visibility("default")]] Value to_value(const PerDimension<T>& value);
 template <class T>
-std::string from_value(const Value& from, PerDimension<T>& to);
+[[gnu::visibility("default")]] std::string from_value(const Value& from, PerDimension<T>& to);
 
 enum class UpsampleMode { nearest, linear, bilinear, trilinear, nearest_exact, bicubic, area };
 /// PyTorch's names: "nearest", ..., "nearest-exact", "bicubic", "area".
@@ -75,3 +77,5 @@ class Upsample : public Layer<UpsampleOptions> {
 };
 
 }  // namespace taper::nn
+
+#pragma GCC visibility pop
