@@ -35,7 +35,7 @@ void forward(const ForwardArgs& args) {
   const std::int64_t n = args.output.numel;
   T* mask = args.aux[0].as<T>();
   kernels::fill_dropout_mask(drawn.start, mask, n, drawn.p, drawn.scale);
-  kernels::binary<kernels::Mul>(kernels::same_shape_plan(n), args.inputs[0].as<T>(), mask, args.output.as<T>());
+  kernels::binary<kernels::Mul>(n, args.inputs[0].as<T>(), mask, args.output.as<T>());
 }
 
 template <class T>

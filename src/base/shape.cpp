@@ -9,18 +9,19 @@ Shape::Shape(const std::int64_t* extents, std::size_t rank) {
   if (rank > std::size_t(kMaxRank)) [[unlikely]]
     fail(ErrorKind::shape, "shape: too many dimensions: expected at most ", kMaxRank, ", got ", rank);
   bool empty = false;
+  std::int64_t numel = 1;
   for (std::size_t i = 0; i < rank; ++i) {
     const std::int64_t extent = extents[i];
     if (extent < 0) [[unlikely]]
-      fail(ErrorKind::shape, "shape: extents must not be negative: expected >= 0, got ", extent, " in dimension ",
-           rank_);
-    extents_[rank_++] = extent;
+      fail(ErrorKind::shape, "shape: extents must not be negative: expected >= 0, got ", extent, " in dimension ", i);
+    extents_[i] = extent;
     empty |= extent == 0;
-    if (extent != 0 && __builtin_mul_overflow(numel_, extent, &numel_)) [[unlikely]]
+    if (extent != 0 && __builtin_mul_overflow(numel, extent, &numel)) [[unlikely]]
       fail(ErrorKind::shape, "shape: number of elements overflows 64 bits: expected a product below 2^63, got ", extent,
-           " in dimension ", rank_ - 1);
+           " in dimension ", i);
   }
-  if (empty) numel_ = 0;
+  numel_ = empty ? 0 : numel;
+  rank_ = int(rank);
 }
 
 Shape Shape::slice(int first, int last) const { return Shape(extents_ + first, std::size_t(last - first)); }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "core/call_list.hpp"
 #include "core/capture.hpp"
 
 namespace taper::detail {
@@ -25,7 +26,8 @@ Operand operand_of(const TensorImpl& impl) {
        "; convert with to()");
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void fail_mixed(const Op& op, DType first, DType other) {
+[[gnu::cold, gnu::noinline]] void check_mixed(const Op& op, DType first, DType other) {
+  if (!is_floating(first) || !is_floating(other)) return;
   fail(ErrorKind::type, op.name, ": element types differ: expected ", first, ", got ", other, "; convert with to()");
 }
 
@@ -34,58 +36,69 @@ Operand operand_of(const TensorImpl& impl) {
        impl.history, ", got ", impl.buffer->history, "; make the view after the change");
 }
 
-}  // namespace
+// What follows is inline in each caller. There a call is a few registers, of which only a copy is handed on.
 
-// Inline in each caller: what a call knows stays in registers.
-[[gnu::always_inline]] inline Call::Call(const Op& called, std::span<const Input> its_inputs,
-                                         std::span<const Input> its_aux, const Shape& output_shape, DType output_dtype,
-                                         const void* its_attributes, std::size_t its_attribute_bytes)
-    : op(called),
-      inputs(its_inputs),
-      aux(its_aux),
-      attributes(its_attributes),
-      attribute_bytes(its_attribute_bytes),
-      operands(inputs.size() + aux.size()) {
-  const DType first = inputs[0].tensor->dtype();
+/// Fills in what the forward sees of the tensors. Whether the call is to be recorded, because it has a gradient and an
+/// input requires one. Errors: `ErrorKind::type`; `ErrorKind::tape` when a call that is to be recorded reads a value
+/// whose history was rewritten through another view of its data.
+[[gnu::always_inline]] inline bool gather(const Call& call, DType output_dtype, Operand* operands) {
+  const Op& op = call.op;
+  const DType first = call.inputs[0].tensor->dtype();
   if (!op.forward[int(first)]) [[unlikely]]
     fail_dtype(op, first);
-  const bool recording = grad_enabled && is_floating(output_dtype) && op.backward[int(first)];
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const DType dtype = inputs[i].tensor->dtype();
-    if (dtype != first && is_floating(dtype) && is_floating(first)) [[unlikely]]
-      fail_mixed(op, first, dtype);
-    const TensorImpl& impl = *inputs[i].tensor->impl();
-    operands.set(i, operand_of(impl));
-    n_extents += std::size_t(impl.shape.rank());
-    if (!recording || !impl.node) continue;
-    if (impl.history != impl.buffer->history) [[unlikely]]
-      fail_history(op, impl);
-    recorded = true;
-    latest_position = std::max(latest_position, impl.node->position);
-    if (!passes_gradient(op, i, impl.shape.numel(), output_shape.numel()))
-      needs |= op.needs[std::min<std::size_t>(i, 3)];
-  }
-  for (std::size_t i = 0; i < aux.size(); ++i) {
-    const TensorImpl& impl = *aux[i].tensor->impl();
-    operands.set(inputs.size() + i, operand_of(impl));
-    n_extents += std::size_t(impl.shape.rank());
-  }
+  bool requires_grad = false;
+  for_each_index(
+      call.inputs.size(), [&](std::size_t i) __attribute__((always_inline)) {
+        const DType dtype = call.inputs[i].tensor->dtype();
+        if (dtype != first) [[unlikely]]
+          check_mixed(op, first, dtype);
+        const TensorImpl& impl = *call.inputs[i].tensor->impl();
+        new (operands + i) Operand(operand_of(impl));
+        requires_grad |= impl.node != nullptr;
+      });
+  operands += call.inputs.size();
+  for (const Input& extra : call.aux) new (operands++) Operand(operand_of(*extra.tensor->impl()));
+  if (!requires_grad || !grad_enabled || !is_floating(output_dtype) || !op.backward[int(first)]) return false;
+  for_each_index(
+      call.inputs.size(), [&](std::size_t i) __attribute__((always_inline)) {
+        const TensorImpl& impl = *call.inputs[i].tensor->impl();
+        if (impl.node && impl.history != impl.buffer->history) [[unlikely]]
+          fail_history(op, impl);
+      });
+  return true;
 }
 
-[[gnu::always_inline]] inline void Call::run_forward(const TensorImpl& output) const {
-  const std::span<const Operand> all = operands.all();
-  const autograd::Op::Forward forward = op.forward[int(all[0].dtype)];
-  const autograd::ForwardArgs args{.inputs = all.first(inputs.size()),
+[[gnu::cold, gnu::noinline]] void tell(const Call& call, const autograd::ForwardArgs& args) {
+  recorder->forward(call.op.name, call.op.forward[int(args.inputs[0].dtype)], call.inputs, args, call.attribute_bytes);
+}
+
+/// Fills the output and aux.
+[[gnu::always_inline]] inline void run_forward(const Call& call, std::span<const Operand> operands,
+                                               const TensorImpl& output) {
+  const autograd::ForwardArgs args{.inputs = operands.first(call.inputs.size()),
                                    .output = operand_of(output),
-                                   .aux = all.subspan(inputs.size()),
-                                   .attributes = attributes};
+                                   .aux = operands.subspan(call.inputs.size()),
+                                   .attributes = call.attributes};
   if (recorder) [[unlikely]]
-    tell(args);
-  forward(args);
+    tell(Call(call), args);
+  call.op.forward[int(operands[0].dtype)](args);
 }
 
-[[gnu::cold, gnu::noinline]] void Call::tell(const autograd::ForwardArgs& args) const {
-  recorder->forward(op.name, op.forward[int(operands.all()[0].dtype)], inputs, args, attribute_bytes);
+[[gnu::always_inline]] inline Tensor run(const Call& call, const Shape& output_shape, DType output_dtype) {
+  Few<Operand> few;
+  CallList<Operand> operands(call.inputs.size() + call.aux.size(), few);
+  const bool recorded = gather(call, output_dtype, operands.data());
+  Tensor output = new_tensor(output_shape, output_dtype);
+  run_forward(call, operands.all(), *output.impl());
+  if (recorded) output.impl()->node = record(Call(call), *output.impl());
+  return output;
+}
+
+}  // namespace
+
+Tensor apply_to_two(const Op& op, const Tensor& a, const Tensor& b, const Shape& output_shape, DType output_dtype) {
+  const Input inputs[] = {a, b};
+  return run({op, inputs, {}, nullptr, 0}, output_shape, output_dtype);
 }
 
 }  // namespace taper::detail
@@ -93,6 +106,7 @@ Operand operand_of(const TensorImpl& impl) {
 namespace taper::autograd {
 
 using detail::Call;
+using detail::CallList;
 using detail::grad_enabled;
 using detail::Node;
 using detail::TensorImpl;
@@ -104,16 +118,15 @@ GradModeGuard::~GradModeGuard() { grad_enabled = before_; }
 
 Tensor apply(const Op& op, std::span<const Input> inputs, const Shape& output_shape, DType output_dtype,
              const void* attributes, std::size_t attribute_bytes, std::span<const Input> aux) {
-  const Call call(op, inputs, aux, output_shape, output_dtype, attributes, attribute_bytes);
-  Tensor output = detail::new_tensor(output_shape, output_dtype);
-  call.run_forward(*output.impl());
-  if (call.recorded) output.impl()->node = record(call, *output.impl());
-  return output;
+  return detail::run({op, inputs, aux, attributes, attribute_bytes}, output_shape, output_dtype);
 }
 
 void apply_in_place(const Op& op, std::span<const Input> inputs, const void* attributes, std::size_t attribute_bytes) {
   const Tensor& changed = *inputs[0].tensor;
-  const Call call(op, inputs, {}, changed.shape(), changed.dtype(), attributes, attribute_bytes);
+  const Call call{op, inputs, {}, attributes, attribute_bytes};
+  detail::Few<Operand> few;
+  CallList<Operand> operands(inputs.size(), few);
+  const bool recorded = detail::gather(call, changed.dtype(), operands.data());
   TensorImpl& target = *changed.impl();
   if (grad_enabled && target.node && target.node->is_leaf()) [[unlikely]]
     fail(ErrorKind::tape, op.name,
@@ -123,8 +136,8 @@ void apply_in_place(const Op& op, std::span<const Input> inputs, const void* att
     fail(ErrorKind::tape, op.name,
          "_: a view of a tensor that requires grad was changed in place: expected a tensor with "
          "data of its own, got a view; clone() it first or use NoGradGuard");
-  Node* node = call.recorded ? record(call, target) : nullptr;
-  call.run_forward(target);
+  Node* node = recorded ? record(call, target) : nullptr;
+  detail::run_forward(call, operands.all(), target);
   ++target.buffer->version;
   if (node) {
     node->output_version = target.buffer->version;
@@ -149,11 +162,14 @@ Tensor share_as(const Tensor& input, const Shape& shape) {
                          .backward = {copy_gradient, copy_gradient, nullptr},
                          .passes_gradient = 1};
   const Input inputs[] = {input};
-  const Call call(op, inputs, {}, shape, input.dtype(), nullptr, 0);
+  const Call call{op, inputs, {}, nullptr, 0};
+  detail::Few<Operand> few;
+  CallList<Operand> operands(1, few);
+  const bool recorded = detail::gather(call, input.dtype(), operands.data());
   TensorImpl& source = *input.impl();
   Tensor output = detail::adopt(detail::retain(source.buffer), shape, source.dtype);
   output.impl()->is_view = source.is_view || source.node;
-  if (call.recorded) output.impl()->node = record(call, *output.impl());
+  if (recorded) output.impl()->node = record(call, *output.impl());
   return output;
 }
 

@@ -8,6 +8,8 @@ namespace taper::detail {
 
 using autograd::kNeedsOutput;
 
+constinit thread_local Recorder* recorder = nullptr;
+
 void destroy(TensorImpl* impl) noexcept {
   release(impl->buffer);
   release(impl->node);
@@ -50,7 +52,7 @@ void destroy(Node* node) noexcept {
   dead.freeing = true;
   release(node->gradient);
   for (;;) {
-    if (!node->released) release_saved(*node);
+    if (node->saved_any && !node->released) release_saved(*node);
     for (const NodeOperand& input : node->inputs())
       if (input.producer && input.producer->refs.drop()) dead.push(input.producer);
     delete node->extra;
@@ -67,20 +69,36 @@ namespace {
 
 constinit thread_local std::uint64_t last_position = 0;
 
-/// Copies four extents at a time, which is a move or two: a shape has room for eight, and a node's block for four more
-/// than its own.
+/// Copies two extents at a time, for which shapes have room, and so have nodes with one to spare.
 std::int64_t* copy_extents(const std::int64_t* from, int rank, std::int64_t* to) {
-  std::memcpy(to, from, 4 * sizeof(*to));
-  if (rank > 4) [[unlikely]]
-    std::memcpy(to + 4, from + 4, 4 * sizeof(*to));
+  for (int i = 0; i < rank; i += 2) std::memcpy(to + i, from + i, 2 * sizeof(*to));
   return to + rank;
 }
-constexpr std::size_t kSpareExtents = 4;
+constexpr std::size_t kSpareExtents = 1;
 
 std::size_t bytes_of(std::size_t n_operands, std::size_t attribute_bytes, std::size_t n_extents) {
   return sizeof(Node) + n_operands * sizeof(NodeOperand) + attribute_bytes +
          (n_extents + kSpareExtents) * sizeof(std::int64_t);
 }
+
+/// What is to be known of the inputs of a call before its node is made.
+struct Links {
+  std::uint32_t needs = 0;            ///< what the gradients that can be asked for will read, as in `Op::needs`
+  std::uint64_t latest_position = 0;  ///< of the producers
+  std::size_t n_extents = 0;          ///< of the operands
+
+  Links(const Call& call, std::int64_t output_numel) {
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      const TensorImpl& impl = *call.inputs[i].tensor->impl();
+      n_extents += std::size_t(impl.shape.rank());
+      if (!impl.node) continue;
+      latest_position = std::max(latest_position, impl.node->position);
+      if (!passes_gradient(call.op, i, impl.shape.numel(), output_numel))
+        needs |= call.op.needs[std::min<std::size_t>(i, 3)];
+    }
+    for (const auto& extra : call.aux) n_extents += std::size_t(extra.tensor->impl()->shape.rank());
+  }
+};
 
 }  // namespace
 
@@ -98,12 +116,13 @@ Node* new_leaf_node(const TensorImpl& impl) {
 
 Node* record(const Call& call, const TensorImpl& output) {
   const std::size_t n_inputs = call.inputs.size(), n_operands = n_inputs + call.aux.size();
+  const Links links(call, output.shape.numel());
   const std::size_t attribute_bytes = (call.attribute_bytes + 7) / 8 * 8;
-  const std::size_t bytes = bytes_of(n_operands, attribute_bytes, std::size_t(output.shape.rank()) + call.n_extents);
-  last_position = std::max(last_position, call.latest_position) + 1;
+  const std::size_t bytes = bytes_of(n_operands, attribute_bytes, std::size_t(output.shape.rank()) + links.n_extents);
+  last_position = std::max(last_position, links.latest_position) + 1;
   auto* node = new (allocate(bytes)) Node{.op = &call.op,
                                           .position = last_position,
-                                          .output = call.needs & kNeedsOutput ? retain(output.buffer) : nullptr,
+                                          .output = links.needs & kNeedsOutput ? retain(output.buffer) : nullptr,
                                           .numel = output.shape.numel(),
                                           .output_version = output.buffer->version,
                                           .block_bytes = std::uint32_t(bytes),
@@ -112,7 +131,7 @@ Node* record(const Call& call, const TensorImpl& output) {
                                           .n_aux = std::uint8_t(call.aux.size()),
                                           .rank = std::uint8_t(output.shape.rank()),
                                           .dtype = output.dtype,
-                                          .saved_any = call.needs != 0 || n_operands > n_inputs};
+                                          .saved_any = links.needs != 0 || n_operands > n_inputs};
   if (call.attribute_bytes > 0) std::memcpy(node->attributes(), call.attributes, call.attribute_bytes);
 
   NodeOperand* to = node->operands().data();
@@ -128,7 +147,7 @@ Node* record(const Call& call, const TensorImpl& output) {
   };
   for (std::size_t i = 0; i < n_inputs; ++i) {
     const TensorImpl& input = *call.inputs[i].tensor->impl();
-    write(input, retain(input.node), i < 31 && (call.needs >> i & 1));
+    write(input, retain(input.node), i < 31 && (links.needs >> i & 1));
   }
   for (const auto& extra : call.aux) write(*extra.tensor->impl(), nullptr, true);
   return node;

@@ -4,7 +4,6 @@
 #include <memory>
 #include <vector>
 
-#include "core/call_list.hpp"
 #include "core/memory.hpp"
 #include "taper/autograd.hpp"
 
@@ -48,7 +47,7 @@ inline Tensor adopt(Buffer* buffer, const Shape& shape, DType dtype) {
 [[noreturn]] void fail_bytes(const Shape& shape);
 
 /// A tensor whose elements are to be written. Errors: `ErrorKind::shape` when their bytes overflow 64 bits.
-inline Tensor new_tensor(const Shape& shape, DType dtype) {
+[[gnu::always_inline]] inline Tensor new_tensor(const Shape& shape, DType dtype) {
   std::int64_t bytes;
   if (__builtin_mul_overflow(shape.numel(), std::int64_t(size_of(dtype)), &bytes)) [[unlikely]]
     fail_bytes(shape);
@@ -122,30 +121,16 @@ inline bool passes_gradient(const autograd::Op& op, std::size_t i, std::int64_t 
   return i < 32 && (op.passes_gradient >> i & 1) && numel == output_numel;
 }
 
-/// One call of an op, with what is to be known before it runs.
+/// One call of an op.
 struct Call {
-  /// Checks element types; a call that is to be recorded also refuses a value whose history was rewritten through
-  /// another view of its data. Errors: `ErrorKind::type`, `ErrorKind::tape`.
-  Call(const autograd::Op& op, std::span<const autograd::Input> inputs, std::span<const autograd::Input> aux,
-       const Shape& output_shape, DType output_dtype, const void* attributes, std::size_t attribute_bytes);
-  /// Fills the output and aux.
-  void run_forward(const TensorImpl& output) const;
-  /// Tells the recorder of it.
-  void tell(const autograd::ForwardArgs& args) const;
-
   const autograd::Op& op;
-  const std::span<const autograd::Input> inputs, aux;
-  const void* const attributes;
-  const std::size_t attribute_bytes;
-  CallList<autograd::Operand> operands;  ///< the inputs, then aux
-  bool recorded = false;
-  std::uint32_t needs = 0;            ///< what the gradients that can be asked for will read, as in `Op::needs`
-  std::uint64_t latest_position = 0;  ///< of the producers
-  std::size_t n_extents = 0;          ///< of the operands
+  std::span<const autograd::Input> inputs, aux;
+  const void* attributes;
+  std::size_t attribute_bytes;
 };
 
 Node* new_leaf_node(const TensorImpl& impl);
-/// The node of a fresh `output` that a call made, with what its gradients will read.
+/// The node of the `output` of a call, with what its gradients will read.
 Node* record(const Call& call, const TensorImpl& output);
 void destroy(Node* node) noexcept;
 

@@ -94,8 +94,10 @@ void add_twins(std::span<const NodeOperand> inputs, std::span<const GradientSlot
 /// Runs the op's backward. True when some input gets the gradient of the output as it is.
 bool compute(Node& node) {
   const std::span<const NodeOperand> inputs = node.inputs(), from = node.operands();
-  CallList<Operand> operands(from.size());
-  CallList<GradientSlot> slots(inputs.size());
+  Few<Operand> few_operands;
+  Few<GradientSlot> few_slots;
+  CallList<Operand> operands(from.size(), few_operands);
+  CallList<GradientSlot> slots(inputs.size(), few_slots);
   const std::int64_t* extents = node.extents() + node.rank;
   bool computes = false, some_pass = false, twins = false;
   for (std::size_t i = 0; i < from.size(); ++i) {

@@ -6,8 +6,6 @@
 /// Where the arrays of a recorded step come from: its inputs, from outside, made without an operation, or computed.
 namespace taper::detail {
 
-constinit thread_local Recorder* recorder = nullptr;
-
 void tell_made(Buffer* buffer) { recorder->made(buffer); }
 void tell_freed(Buffer* buffer) noexcept { recorder->freed(buffer); }
 

@@ -287,25 +287,24 @@ template <class Op, class T>
   for (std::int64_t i = 0; i < n; ++i) d[i] = Op::db(g[i], a[i], b[i]);
 }
 
-template <class Op, class T, class Y>
-void binary_of(const BroadcastPlan& p, const T* a, const T* b, Y* y, std::int64_t cost) {
-  const bool contiguous = p.outer_rank == 0 && p.inner_stride[0] != 0 && p.inner_stride[1] != 0;
-  if (contiguous && p.numel <= kPiece)
-    row_of<Op>(a, b, y, p.numel);
-  else
-    apply<T, Y>(p, a, b, y, cost, row_of<Op, T, Y>);
-}
-
 }  // namespace
 
 template <class Op, class T>
 void binary(const BroadcastPlan& plan, const T* a, const T* b, T* y) {
-  binary_of<Op>(plan, a, b, y, std::is_same_v<Op, Power> ? 24 : 1);
+  apply<T, T>(plan, a, b, y, std::is_same_v<Op, Power> ? 24 : 1, row_of<Op, T, T>);
+}
+
+template <class Op, class T>
+void binary(std::int64_t n, const T* a, const T* b, T* y) {
+  if (n <= kPiece)
+    row_of<Op>(a, b, y, n);
+  else
+    binary<Op>(same_shape_plan(n), a, b, y);
 }
 
 template <class Op, class T>
 void compare(const BroadcastPlan& plan, const T* a, const T* b, std::int64_t* y) {
-  binary_of<Op>(plan, a, b, y, 1);
+  apply<T, std::int64_t>(plan, a, b, y, 1, row_of<Op, T, std::int64_t>);
 }
 
 template <class T>
@@ -381,7 +380,9 @@ void reduce_to(const GradPlan& plan, const T* dy, T* dx, bool add) {
   binary_grad<Add, T>(plan, 0, dy, nullptr, nullptr, dx, add);
 }
 
-#define TAPER_INSTANTIATE_BINARY(Op, T) template void binary<Op, T>(const BroadcastPlan&, const T*, const T*, T*)
+#define TAPER_INSTANTIATE_BINARY(Op, T)                                      \
+  template void binary<Op, T>(const BroadcastPlan&, const T*, const T*, T*); \
+  template void binary<Op, T>(std::int64_t, const T*, const T*, T*)
 #define TAPER_INSTANTIATE_COMPARE(Op, T) \
   template void compare<Op, T>(const BroadcastPlan&, const T*, const T*, std::int64_t*)
 #define TAPER_INSTANTIATE_ALL(T)                                                             \

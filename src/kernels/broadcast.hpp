@@ -51,6 +51,10 @@ struct Minimum;
 template <class Op, class T>
 void binary(const BroadcastPlan& plan, const T* a, const T* b, T* y);
 
+/// The same for operands of one shape with `n` elements.
+template <class Op, class T>
+void binary(std::int64_t n, const T* a, const T* b, T* y);
+
 /// Comparisons of float, double or int64, giving 0 or 1; with NaN only `Ne` is true.
 struct Eq;
 struct Ne;

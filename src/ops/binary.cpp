@@ -1,4 +1,5 @@
 #include "base/fail.hpp"
+#include "core/apply.hpp"
 #include "kernels/broadcast.hpp"
 #include "kernels/elementwise.hpp"
 #include "ops/map_op.hpp"
@@ -27,9 +28,18 @@ kernels::BroadcastPlan plan_of(const Operand& out, const Operand& a, const Opera
 }
 
 template <class F, class T>
-void binary_forward(const ForwardArgs& args) {
+[[gnu::noinline]] void broadcast_forward(const ForwardArgs& args) {
   const Operand &a = args.inputs[0], &b = args.inputs[1];
   kernels::binary<F>(plan_of(args.output, a, b), a.as<T>(), b.as<T>(), args.output.as<T>());
+}
+
+template <class F, class T>
+void binary_forward(const ForwardArgs& args) {
+  const Operand &a = args.inputs[0], &b = args.inputs[1], &y = args.output;
+  if (a.numel == y.numel && b.numel == y.numel)
+    kernels::binary<F>(y.numel, a.as<T>(), b.as<T>(), y.as<T>());
+  else
+    broadcast_forward<F, T>(args);
 }
 
 kernels::GradPlan grad_plan_of(const Operand& dy, const Operand& a, const Operand& b, int operand) {
@@ -129,19 +139,15 @@ Shape common_shape(const char* where, const Tensor& a, const Tensor& b) {
   return apply(op, {to(a, dtype), to(b, dtype)}, shape, dtype);
 }
 
-Tensor binary(const Op& op, const Tensor& a, const Tensor& b, DType dtype) {
-  if (a.dtype() == dtype && b.dtype() == dtype && a.shape() == b.shape()) return apply(op, {a, b}, a.shape(), dtype);
-  return unequal(op, a, b, dtype);
-}
-
-Tensor binary(const Op& op, const Tensor& a, const Tensor& b) {
-  return binary(op, a, b, promoted(a.dtype(), b.dtype()));
+[[gnu::always_inline]] inline Tensor binary(const Op& op, const Tensor& a, const Tensor& b) {
+  if (a.dtype() == b.dtype() && a.shape() == b.shape()) return detail::apply_to_two(op, a, b, a.shape(), a.dtype());
+  return unequal(op, a, b, promoted(a.dtype(), b.dtype()));
 }
 
 /// For operations that give fractions.
 Tensor floating(const Op& op, const Tensor& a, const Tensor& b) {
   const DType dtype = promoted(a.dtype(), b.dtype());
-  return binary(op, a, b, is_floating(dtype) ? dtype : DType::float32);
+  return is_floating(dtype) ? binary(op, a, b) : unequal(op, a, b, DType::float32);
 }
 
 Tensor compare(const Op& op, const Tensor& a, const Tensor& b) {
