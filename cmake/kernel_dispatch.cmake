@@ -27,7 +27,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   endforeach()
   set_source_files_properties(src/kernels/embedding.cpp src/kernels/prelu.cpp PROPERTIES
     COMPILE_OPTIONS "-fexceptions;-fasynchronous-unwind-tables")
-  set(taper_heavy_kernels dilated_avg_pool max_pool product)
+  set(taper_heavy_kernels max_pool product)
   list(TRANSFORM taper_heavy_kernels REPLACE "(.+)" "src/kernels/\\1.cpp")
   set_source_files_properties(${taper_heavy_kernels} PROPERTIES
     COMPILE_OPTIONS "$<$<AND:$<CONFIG:Release>,$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TAPER_KERNEL_SET>,baseline>>>:-O3>")

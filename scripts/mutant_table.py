@@ -48,24 +48,24 @@ def average_pools():
     yield Mutant("uniform divisor of the first window", axis,
                  "if (first != last || (first != window.kernel && out > 2)) return std::nullopt;",
                  "if (last < 0) return std::nullopt;", "*average pools*")
-    yield Mutant("divisor of the full kernel", axis,
-                 "for (; o < o1; ++o) visit(o, o + 1, at(o).counted(count_include_pad));",
-                 "for (; o < o1; ++o) visit(o, o + 1, w.kernel);", "*average pools*")
+    yield Mutant("divisor of the full kernel", axis, "return counted_taps(window, in, o, count_include_pad);",
+                 "return window.kernel;", "*average pools*")
     yield Mutant("gradient of an empty adaptive output not cleared", fixed, "if (!add) std::fill(dx, dx + params.planes",
                  "if (false) std::fill(dx, dx + params.planes", "an empty adaptive output*")
-    yield Mutant("last window of a row left out", "src/kernels/pool_lanes.hpp", "if (i < n) part(i, n - i);",
-                 "if (i + 1 < n) part(i, n - i);", "*average pools*")
-    yield Mutant("an infinity left in the sums behind it", "src/kernels/avg_pool_sums.hpp",
+    yield Mutant("last window of a row left out", "src/kernels/avg_pool_loops.hpp", "store_first<A>(v, n - o, to);",
+                 "store_first<A>(v, n - o - 1, to);", "*average pools*")
+    yield Mutant("an infinity left in the sums behind it", "src/kernels/avg_pool_loops.hpp",
                  "return before[0] - before[0] == 0;", "return true;", "an infinity*")
-    yield Mutant("gradient of dilated pools overwritten", "src/kernels/dilated_avg_pool.cpp",
-                 "target[n] = add ? target[n] + static_cast<T>(sums[n]) : static_cast<T>(sums[n]);",
-                 "target[n] = static_cast<T>(add ? sums[n] : sums[n]);", "*average pools*")
+    yield Mutant("gradient of average pools overwritten", "src/kernels/avg_pool_pass.hpp",
+                 "if (!add_) return store_lines", "if (true) return store_lines", "*average pools*")
+    yield Mutant("windows of three that read the wrong neighbour", "src/kernels/avg_pool_small.hpp",
+                 "sum += moved<kLast>(before, odd, All());", "sum += moved<kLast>(odd, odd, All());", "*average pools*")
     yield Mutant("adaptive windows end at the floor", "src/base/window.hpp",
                  "const std::int64_t last = ceil_scaled(i + 1, length, outputs);",
                  "const std::int64_t last = floor_scaled(i + 1, length, outputs);", "adaptive windows*")
-    yield Mutant("adaptive cursor without the partial element", axis,
-                 "const std::int64_t last = after.first + (after.rest > 0 ? 1 : 0);",
-                 "const std::int64_t last = after.first;", "adaptive average pools*")
+    yield Mutant("adaptive windows without the partial element", "src/kernels/pool_reads.hpp",
+                 "return {a.in, a.out, a.in, a.out, 0, a.in + a.out - 1};",
+                 "return {a.in, a.out, a.in, a.out, 0, a.in};", "adaptive average pools*")
 
 
 def convolutions():

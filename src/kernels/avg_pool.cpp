@@ -4,9 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "kernels/avg_pool_backward.hpp"
-#include "kernels/avg_pool_forward.hpp"
-#include "kernels/dilated_avg_pool.hpp"
+#include "kernels/avg_pool_pass.hpp"
+#include "kernels/avg_pool_runs.hpp"
 
 namespace taper::kernels {
 
@@ -23,12 +22,15 @@ bool is_unit(const PoolAxis& a) { return a.in == 1 && is_pointwise(a); }
 
 /// One window that is the whole axis.
 bool is_whole(const PoolAxis& a) {
-  return !a.is_adaptive && a.out == 1 && a.window.padding_left == 0 && a.window.kernel == a.in;
+  return !a.is_adaptive && a.out == 1 && a.window.padding_left == 0 && a.window.kernel == a.in &&
+         a.window.dilation == 1;
 }
 
 PoolAxis make_axis(std::int64_t in, std::int64_t out, Window1d window) {
-  // A single window from the start on never reaches past the input, nor moves.
-  if (out == 1 && window.padding_left == 0 && window.padding_right == 0)
+  if (window.kernel == 1) window.dilation = 1;
+  // A single window never moves, and from the start on does not reach past the input.
+  if (out == 1) window.stride = 1;
+  if (out == 1 && window.padding_left == 0 && window.padding_right == 0 && window.dilation == 1)
     window.stride = window.kernel = std::min(window.kernel, in);
   return {in, out, window};
 }
@@ -41,7 +43,7 @@ PoolAxis unit_axis() { return {1, 1}; }
 
 /// `outer` with `n` contiguous elements in the place of each of its positions, if 64 bits hold that.
 std::optional<PoolAxis> widened(const PoolAxis& outer, std::int64_t n) {
-  if (outer.is_adaptive) return std::nullopt;
+  if (outer.is_adaptive || outer.window.dilation > 1) return std::nullopt;
   const auto in = checked::mul(outer.in, n), kernel = checked::mul(outer.window.kernel, n);
   const auto stride = checked::mul(outer.window.stride, n), left = checked::mul(outer.window.padding_left, n),
              right = checked::mul(outer.window.padding_right, n);
@@ -84,7 +86,8 @@ Pool make_pool(std::int64_t planes, const PoolAxis (&axis)[3], bool count_includ
 Pool make_pool(const AvgPoolParams& q) {
   PoolAxis axis[3];
   for (int i = 0; i < 3; ++i)
-    axis[i] = make_axis(q.in[i], q.out[i], {q.kernel[i], q.stride[i], q.padding_left[i], q.padding_right[i]});
+    axis[i] =
+        make_axis(q.in[i], q.out[i], {q.kernel[i], q.stride[i], q.padding_left[i], q.padding_right[i], q.dilation[i]});
   return make_pool(q.planes, axis, q.count_include_pad, q.divisor_override);
 }
 
@@ -99,18 +102,13 @@ bool is_runs(const Pool& p) {
   return is_unit(p.d) && is_unit(p.h) && p.w.is_tiled() && (p.w.window.kernel > kShort || p.w.out == 1);
 }
 
-/// A kernel of one element has nothing between its elements.
-bool is_dilated(const AvgPoolParams& q) {
-  for (int i = 0; i < 3; ++i)
-    if (q.dilation[i] > 1 && q.kernel[i] > 1) return true;
-  return false;
-}
-
 /// Whether the one window of each plane is the plane. Only where there are planes do 64 bits hold their size.
 bool is_global(const AvgPoolParams& q) {
   if (q.planes <= 0) return false;
   for (int i = 0; i < 3; ++i)
-    if (q.out[i] != 1 || q.kernel[i] != q.in[i] || q.padding_left[i] != 0 || q.padding_right[i] != 0) return false;
+    if (q.out[i] != 1 || q.kernel[i] != q.in[i] || q.padding_left[i] != 0 || q.padding_right[i] != 0 ||
+        (q.dilation[i] != 1 && q.kernel[i] > 1))
+      return false;
   return true;
 }
 
@@ -123,45 +121,52 @@ double global_divisor(const AvgPoolParams& q) {
 
 bool is_empty(const AdaptiveAvgPoolParams& q) { return q.out[0] == 0 || q.out[1] == 0 || q.out[2] == 0; }
 
-/// Whether float32 is exact enough for sums over windows of such extents, and for what divides them.
-bool is_short(std::int64_t depth, std::int64_t height, std::int64_t width, double divisor) {
-  constexpr double kExact = 1 << 24;
-  return static_cast<double>(depth) * static_cast<double>(height) * static_cast<double>(width) <= kShort &&
-         divisor <= kExact;
+/// Whether float32 is exact enough for sums of so many elements.
+bool is_short(const Reads& d, const Reads& h, const Reads& w) {
+  return double(d.most()) * double(h.most()) * double(w.most()) <= 4 * kShort && w.most() <= kShort;
+}
+
+/// The same pool with all planes in one, where no row of windows would reach into two.
+Pool joined(Pool p) {
+  const auto in = checked::mul(p.planes, p.h.in);
+  if (p.planes == 0 || !is_unit(p.d) || !p.h.is_tiled() || !in) return p;
+  p.h.in = *in;
+  p.h.out *= p.planes;
+  p.planes = 1;
+  return p;
+}
+
+template <class T>
+void pass(const Pool& p, bool backward, const T* x, T* y, bool add) {
+  const auto reads = backward ? windows_over_elements : elements_of_windows;
+  const average::Course course{p, reads(p.d), reads(p.h), reads(p.w), backward};
+  if constexpr (sizeof(T) == sizeof(float))
+    if (is_short(course.d, course.h, course.w)) return average::Pass<T, T>(course, x, y, add).run();
+  average::Pass<double, T>(course, x, y, add).run();
 }
 
 template <class T>
 void forward(const Pool& p, const T* x, T* y) {
   if (is_runs(p)) return average::forward_runs(p.planes * p.w.out, p.w.window.kernel, p.divisor, x, y);
-  if (sizeof(T) == sizeof(float) && is_short(p.d.longest(), p.h.longest(), p.w.longest(), p.divisor))
-    average::Forward<T, T>(p, x, y).run();
-  else
-    average::Forward<double, T>(p, x, y).run();
+  pass(joined(p), false, x, y, false);
 }
 
 template <class T>
 void backward(const Pool& p, const T* dy, T* dx, bool add) {
-  using average::is_side_by_side;
   if (is_runs(p)) return average::backward_runs(p.planes * p.w.out, p.w.window.kernel, p.divisor, dy, dx, add);
-  if (sizeof(T) == sizeof(float) && is_side_by_side(p.w) &&
-      is_short(p.d.most_windows(), p.h.most_windows(), p.w.most_windows(), p.divisor))
-    average::Backward<T, T>(p, dy, dx, add).run();
-  else
-    average::Backward<double, T>(p, dy, dx, add).run();
+  pass(joined(p), true, dy, dx, add);
 }
 
 }  // namespace
 
 template <class T>
 void avg_pool(const AvgPoolParams& params, const T* x, T* y) {
-  if (is_dilated(params)) return dilated_avg_pool(params, x, y);
   if (is_global(params)) return average::forward_runs(params.planes, plane_size(params), global_divisor(params), x, y);
   forward(make_pool(params), x, y);
 }
 
 template <class T>
 void avg_pool_backward(const AvgPoolParams& params, const T* dy, T* dx, bool add) {
-  if (is_dilated(params)) return dilated_avg_pool_backward(params, dy, dx, add);
   if (is_global(params))
     return average::backward_runs(params.planes, plane_size(params), global_divisor(params), dy, dx, add);
   backward(make_pool(params), dy, dx, add);

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -80,14 +80,6 @@ template <class A, class T>
 #endif
 }
 
-/// Calls one(i, first) for every vector of `n` elements: `first` is how many of the last one's lanes count, or all.
-template <class A, class Whole, class Part>
-[[gnu::always_inline]] inline void for_vectors(std::int64_t n, const Whole& whole, const Part& part) {
-  std::int64_t i = 0;
-  for (; i + kLanes<A> <= n; i += kLanes<A>) whole(i);
-  if (i < n) part(i, n - i);
-}
-
 // --- lanes in another order -----------------------------------------------------------------------------------------
 
 template <int... L>
@@ -98,30 +90,6 @@ template <int phase, class V, int... L>
 [[gnu::always_inline]] inline V every_second(V a, V b, LaneList<L...>) {
   return __builtin_shufflevector(a, b, (2 * L + phase)...);
 }
-/// Lanes phase, phase + 3, phase + 6, ... of three vectors side by side.
-template <int phase, class V, int... L>
-[[gnu::always_inline]] inline V every_third(V a, V b, V c, LaneList<L...>) {
-  constexpr int n = sizeof...(L);
-  const V low = __builtin_shufflevector(a, b, (3 * L + phase < 2 * n ? 3 * L + phase : 0)...);
-  return __builtin_shufflevector(low, c, (3 * L + phase < 2 * n ? L : 3 * L + phase - n)...);
-}
-
-/// Sums of S neighbouring lanes of S vectors side by side.
-template <int S, class A>
-[[gnu::always_inline]] inline Vec<A> sum_neighbours(const Vec<A> (&v)[S]) {
-  using All = std::make_integer_sequence<int, kLanes<A>>;
-  static_assert(S >= 2 && S <= 4);
-  if constexpr (S == 2) {
-    return every_second<0>(v[0], v[1], All()) + every_second<1>(v[0], v[1], All());
-  } else if constexpr (S == 3) {
-    return every_third<0>(v[0], v[1], v[2], All()) +
-           (every_third<1>(v[0], v[1], v[2], All()) + every_third<2>(v[0], v[1], v[2], All()));
-  } else {
-    const Vec<A> pairs[2] = {sum_neighbours<2, A>({v[0], v[1]}), sum_neighbours<2, A>({v[2], v[3]})};
-    return sum_neighbours<2, A>(pairs);
-  }
-}
-
 /// Lanes moved up by `by`, with zeros behind.
 template <int by, class V, int... L>
 [[gnu::always_inline]] inline V moved_up(V v, LaneList<L...>) {
@@ -183,90 +151,51 @@ template <class V>
   sums = __builtin_shufflevector(a, b, 0, 2, 4, 6) + __builtin_shufflevector(a, b, 1, 3, 5, 7);
 }
 
-// --- dividing -------------------------------------------------------------------------------------------------------
+// --- factors --------------------------------------------------------------------------------------------------------
 
-/// a b + c, rounded once.
-#ifdef __FMA__
-template <class V>
-[[gnu::always_inline]] inline V multiply_add(V a, V b, V c) {
-#ifdef __AVX512F__
-  if constexpr (sizeof(V) == 64) return V(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
-#endif
-  if constexpr (sizeof(V) == 32) return V(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
-  if constexpr (sizeof(V) == 16) return V(_mm_fmadd_ps(__m128(a), __m128(b), __m128(c)));
-}
-#endif
-
-/// What the sums of a row of windows are divided by: all by one number, or each by its own.
+/// What a sum is multiplied by to become an average: the inverse of what it is divided by, in two parts, so that the
+/// result is the quotient but for rare cases of rounding. Where there is no fused product, the quotient itself is
+/// taken.
 template <class A>
-struct Divisor {
-  /// A product where that is exact, or off by less than 2^-52 of the quotient before it is rounded to float32. For sums
-  /// in float32 a product with an inverse in two parts, which is off by less than 2^-46. Else a quotient.
-  enum class Kind { product, product_of_parts, quotient };
-  Kind kind;
-  A by, rest;                    ///< one for all: the divisor, or its inverse in two parts
-  const A *each_by, *each_rest;  ///< or for each window; else nothing
-
-  /// `by` and `rest` of one divisor of a pool of T.
-  static Kind kind_of(double divisor, std::size_t size) {
-    // The inverse of a power of two is exact, and so is the product with it.
-    constexpr std::uint64_t kFraction = (std::uint64_t{1} << 52) - 1;
-    if (size < sizeof(A) || (std::bit_cast<std::uint64_t>(divisor) & kFraction) == 0) return Kind::product;
-    return kPartsOf ? Kind::product_of_parts : Kind::quotient;
-  }
-  static void set(Kind kind, double divisor, A& by, A& rest) {
-    const double inverse = 1 / divisor;
-    by = static_cast<A>(kind == Kind::quotient ? divisor : inverse);
-    // Below the inverse, so that both parts have one sign and infinities stay what they are.
-    if (kind == Kind::product_of_parts) by *= A(1) - std::numeric_limits<A>::epsilon();
-    rest = static_cast<A>(inverse - static_cast<double>(by));
-  }
-
-  template <class T>
-  static Divisor all(double divisor, T) {
-    Divisor d{kind_of(divisor, sizeof(T)), 0, 0, nullptr, nullptr};
-    set(d.kind, divisor, d.by, d.rest);
-    return d;
-  }
-  /// Of `n` windows that count `counts` and in other axes `rows`; the buffers have room for them.
-  template <class T>
-  static Divisor each(double rows, const double* counts, std::int64_t n, A* by, A* rest, T) {
-    const Kind kind = kind_of(3, sizeof(T));
-    for (std::int64_t i = 0; i < n; ++i) set(kind, rows * counts[i], by[i], rest[i]);
-    return {kind, 0, 0, by, rest};
-  }
-
-  /// Divides sum_l by the divisor of window o + l. A vector that is wider than the processor's is not returned.
-  template <class V>
-  [[gnu::always_inline]] void divide(std::int64_t o, V& sum) const {
-    V first = V{} + by;
-    if (each_by) std::memcpy(&first, each_by + o, sizeof first);
-    if (kind == Kind::product) {
-      sum *= first;
-    } else if (kind == Kind::quotient) {
-      sum /= first;
-    } else {
+struct Factors {
 #ifdef __FMA__
-      if constexpr (kPartsOf) {
-        V second = V{} + rest;
-        if (each_by) std::memcpy(&second, each_rest + o, sizeof second);
-        sum = multiply_add(sum, first, sum * second);
-      }
-#endif
-    }
-  }
-  template <class V>
-  [[gnu::always_inline]] V operator()(V sum, std::int64_t o) const {
-    divide(o, sum);
-    return sum;
-  }
-
- private:
-#ifdef __FMA__
-  static constexpr bool kPartsOf = std::is_same_v<A, float>;
+  static constexpr bool kParts = true;
 #else
-  static constexpr bool kPartsOf = false;
+  static constexpr bool kParts = false;
 #endif
+  /// How many elements hold the factors of one.
+  static constexpr std::int64_t kElements = kParts ? 2 : 1;
+
+  /// Sets the factor of element i of a table, which divides by `divisor`.
+  static void set(A* table, std::int64_t i, double divisor) {
+    A& first = table[i / kLanes<A> * kLanes<A> * kElements + i % kLanes<A>];
+    first = static_cast<A>(kParts ? 1 / divisor : divisor);
+#ifdef __FMA__
+    // Below the inverse, so that both parts have one sign and infinities stay what they are.
+    first *= A(1) - std::numeric_limits<A>::epsilon();
+    (&first)[kLanes<A>] = static_cast<A>(__builtin_fma(-static_cast<double>(first), divisor, 1.0) / divisor);
+#endif
+  }
+  /// Of the vector from element i on, a multiple of the lanes.
+  [[gnu::always_inline]] static Vec<A> multiply(const Vec<A>& v, const A* table, std::int64_t i) {
+    const A* const at = table + i * kElements;
+#ifdef __FMA__
+    const Vec<A> first = load<A>(at), rest = v * load<A>(at + kLanes<A>);
+#ifdef __AVX512F__
+    if constexpr (std::is_same_v<A, float>)
+      return Vec<A>(_mm512_fmadd_ps(v, first, rest));
+    else
+      return Vec<A>(_mm512_fmadd_pd(v, first, rest));
+#else
+    if constexpr (std::is_same_v<A, float>)
+      return Vec<A>(_mm256_fmadd_ps(v, first, rest));
+    else
+      return Vec<A>(_mm256_fmadd_pd(v, first, rest));
+#endif
+#else
+    return v / load<A>(at);
+#endif
+  }
 };
 
 }  // namespace taper::kernels::average

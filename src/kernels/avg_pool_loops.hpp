@@ -1,0 +1,308 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/pool_lanes.hpp"
+#include "kernels/sum_row.hpp"
+
+/// The loops of average pools, forward and backward: sums of rows, and sums along a row. They are templates over A, in
+/// which is summed, and T, in which memory is.
+namespace taper::kernels::average {
+
+/// `count` rows, `step` elements apart.
+struct Rows {
+  std::int64_t step, count;
+};
+
+/// Where a window of a tile lies in the tile's columns.
+struct Span {
+  std::int32_t first, last;
+};
+
+/// Rows of results that read the same rows of the source: what they read and where they are, in elements, from the
+/// first row of the source and of the results on.
+struct Row {
+  std::int64_t from, count;
+  std::int64_t to, copies;
+  double counted;  ///< of the window in the axis, or of each of the windows that are read; 0 when that differs
+};
+
+/// y_i = x_i, or y_i += x_i with `add`, for i < n
+template <class T>
+[[gnu::always_inline]] inline void copy_run(const T* x, std::int64_t n, T* y, bool add = false) {
+  for (std::int64_t i = 0; i < n; i += kLanes<T>) {
+    if (n - i >= kLanes<T>)
+      store<T>(add ? load<T>(y + i) + load<T>(x + i) : load<T>(x + i), y + i);
+    else
+      store_first<T>(add ? load_first<T>(y + i, n - i) + load_first<T>(x + i, n - i) : load_first<T>(x + i, n - i),
+                     n - i, y + i);
+  }
+}
+
+/// A row of columns, and the rows of results that are made of it: `copies` of them, alike.
+template <class A, class T>
+struct Line {
+  const A* from;
+  T* to;
+  std::int64_t copies;
+  const A* by;  ///< what columns or results are multiplied by
+};
+
+// --- columns --------------------------------------------------------------------------------------------------------
+
+/// sum_c = (x_c + x_{c + step}) + (x_{c + 2 step} + x_{c + 3 step}) of K rows, times by_c if it `scales`; added to
+/// sum_c with `add`. For `count` lines of sums, `pitch` apart. Zeros complete the last vector.
+template <int K, class A, class T>
+[[gnu::noinline]] void sum_few_rows(const T* x, std::int64_t step, std::int64_t n, const Row* rows,
+                                    const Line<A, T>* lines, std::int64_t count, bool scales, bool add, A* sum,
+                                    std::int64_t pitch) {
+  const auto sum_of = [](const auto& row) __attribute__((always_inline)) {
+    if constexpr (K == 1) return row(0);
+    if constexpr (K == 2) return row(0) + row(1);
+    if constexpr (K == 3) return row(0) + (row(1) + row(2));
+    if constexpr (K == 4) return (row(0) + row(1)) + (row(2) + row(3));
+  };
+  for (std::int64_t l = 0; l < count; ++l, sum += pitch) {
+    const T* const from = x + rows[l].from;
+    const A* const by = lines[l].by;
+    const auto store_sum = [=](std::int64_t c, Vec<A> s) __attribute__((always_inline)) {
+      if (scales) s = Factors<A>::multiply(s, by, c);
+      if (add) s += load<A>(sum + c);
+      store<A>(s, sum + c);
+    };
+    std::int64_t c = 0;
+    for (; c + kLanes<A> <= n; c += kLanes<A>)
+      store_sum(c, sum_of([=](int r) __attribute__((always_inline)) { return load<A>(from + r * step + c); }));
+    if (c < n)
+      store_sum(
+          c, sum_of([=](int r) __attribute__((always_inline)) { return load_first<A>(from + r * step + c, n - c); }));
+  }
+}
+
+/// The sums of columns of rows of rows, for each of `lines` rows of results. With `scales` each line's are times its
+/// factors.
+template <class A, class T>
+void sum_lines(const T* x, Rows outer, std::int64_t step, std::int64_t n, const Row* rows, std::int64_t lines,
+               const Line<A, T>* line, bool scales, A* sum, std::int64_t pitch) {
+  for (std::int64_t l = 0, some = 1; l < lines; l += some, sum += some * pitch) {
+    const std::int64_t count = rows[l].count;
+    // Lines of as many rows are summed by one loop.
+    some = 1;
+    if (count > 0 && count <= 4 && outer.count == 1)
+      while (l + some < lines && rows[l + some].count == count) ++some;
+    if (outer.count * count == 0) std::fill(sum, sum + n, A(0));
+    for (std::int64_t o = 0; o < outer.count; ++o)
+      for (std::int64_t i = 0; i < count; i += 4) {
+        constexpr decltype(&sum_few_rows<1, A, T>) kSum[] = {sum_few_rows<1, A, T>, sum_few_rows<2, A, T>,
+                                                             sum_few_rows<3, A, T>, sum_few_rows<4, A, T>};
+        kSum[std::min<std::int64_t>(count - i, 4) - 1](x + o * outer.step + i * step, step, n, rows + l, line + l, some,
+                                                       scales, o + i > 0, sum, pitch);
+      }
+  }
+}
+
+// --- results --------------------------------------------------------------------------------------------------------
+
+/// Stores `value(o)` times its factor, of which there is one for each result or a vector for all, for the vectors of
+/// `n` results of a line; copies are `pitch` apart.
+template <class A, class T, class Value>
+[[gnu::always_inline]] inline void store_line(const Line<A, T>& line, std::int64_t n, std::int64_t by_step,
+                                              std::int64_t pitch, const Value& value) {
+  T* const y = line.to;
+  const A* const by = line.by;
+  for (std::int64_t o = 0; o < n; o += kLanes<A>) {
+    const Vec<A> v = Factors<A>::multiply(value(o), by, o * by_step);
+    T* to = y + o;
+    if (n - o >= kLanes<A>)
+      for (std::int64_t c = 0; c < line.copies; ++c, to += pitch) store<A>(v, to);
+    else
+      for (std::int64_t c = 0; c < line.copies; ++c, to += pitch) store_first<A>(v, n - o, to);
+  }
+}
+
+// --- windows --------------------------------------------------------------------------------------------------------
+
+/// The sum of k terms in four lanes: those left over by fours go to the last lanes first. What a window's sum
+/// is depends on k alone, whichever of the loops below takes it.
+template <class Term>
+[[gnu::always_inline]] inline auto sum_terms_of(std::int64_t k, const Term& term) {
+  if (k == 1) return term(0);
+  if (k == 2) return term(0) + term(1);
+  if (k == 3) return term(0) + (term(1) + term(2));
+  const std::int64_t whole = k / 4 * 4;
+  auto s0 = term(0), s1 = term(1), s2 = term(2), s3 = term(3);
+  if (whole < k) s3 += term(k - 1);
+  if (whole + 1 < k) s2 += term(k - 2);
+  if (whole + 2 < k) s1 += term(k - 3);
+  for (std::int64_t t = 4; t < whole; t += 4) s0 += term(t), s1 += term(t + 1), s2 += term(t + 2), s3 += term(t + 3);
+  return (s0 + s1) + (s2 + s3);
+}
+
+/// y_o = x_{S o} + x_{S o + step} + ... of K terms, or k for K = 0, as many windows at a time as fill a vector. Reads
+/// what windows would hold that complete the last vector, and S - 1 elements more.
+template <int S, int K, class A, class T>
+[[gnu::noinline]] void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k,
+                                std::int64_t step, std::int64_t by_step, std::int64_t pitch) {
+  for (std::int64_t l = 0; l < count; ++l)
+    store_line(
+        lines[l], n, by_step, pitch, [ =, x = lines[l].from ](std::int64_t o) __attribute__((always_inline)) {
+          using All = std::make_integer_sequence<int, kLanes<A>>;
+          const A* const at = x + S * o;
+          if constexpr (S == 2 && K == 2) {
+            const Vec<A> a = load<A>(at), b = load<A>(at + kLanes<A>);
+            return every_second<0>(a, b, All()) + every_second<1>(a, b, All());
+          }
+          return sum_terms_of(
+              K > 0 ? K : k, [=](std::int64_t t) __attribute__((always_inline)) {
+                const A* const term = at + t * (K > 0 ? 1 : step);
+                if constexpr (S == 1)
+                  return load<A>(term);
+                else
+                  return every_second<0>(load<A>(term), load<A>(term + kLanes<A>), All());
+              });
+        });
+}
+
+/// The same for any of them.
+template <class A, class T>
+void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k, std::int64_t s,
+              std::int64_t step, std::int64_t by_step, std::int64_t pitch) {
+  const bool few = k <= 3 && (step == 1 || k == 1);
+  const auto sum = s == 2          ? few && k == 2   ? sum_taps<2, 2, A, T>
+                                     : few && k == 3 ? sum_taps<2, 3, A, T>
+                                                     : sum_taps<2, 0, A, T>
+                            : few && k == 1 ? sum_taps<1, 1, A, T>
+                   : few && k == 3 ? sum_taps<1, 3, A, T>
+                                   : sum_taps<1, 0, A, T>;
+  sum(lines, count, n, k, step, by_step, pitch);
+}
+
+/// y_o = x_{2 o} + x_{2 o + 1}; y may be x.
+template <class A>
+[[gnu::noinline]] void sum_pairs_of(const A* x, std::int64_t n, A* y) {
+  using All = std::make_integer_sequence<int, kLanes<A>>;
+  for (std::int64_t o = 0; o < n; o += kLanes<A>) {
+    const Vec<A> a = load<A>(x + 2 * o), b = load<A>(x + 2 * o + kLanes<A>);
+    store<A>(every_second<0>(a, b, All()) + every_second<1>(a, b, All()), y + o);
+  }
+}
+
+/// sum_o = the elements of any window of at most 16, in four lanes; four windows at a time. `spans` and `sums` have
+/// room for windows to complete the last four. Reads at most three elements in front of a window.
+template <class A>
+[[gnu::noinline]] void sum_short_spans(const A* x, const Span* spans, std::int64_t n, A* sums) {
+  using V = Four<A>;
+  using Bits = typename FourOf<A>::Bits;
+  // The last r of four lanes.
+  alignas(32) static constexpr Bits kLast[] = {{0, 0, 0, 0}, {0, 0, 0, -1}, {0, 0, -1, -1}, {0, -1, -1, -1}};
+  for (std::int64_t o = 0; o < n; o += 4) {
+    V lanes[4], sum;
+    for (int i = 0; i < 4; ++i) {
+      const A *first = x + spans[o + i].first, *const last = x + spans[o + i].last;
+      std::memcpy(&lanes[i], last - 4, sizeof(V));
+      lanes[i] = reinterpret_cast<V>(reinterpret_cast<Bits>(lanes[i]) & kLast[(last - first) % 4]);
+      for (; first + 4 <= last; first += 4) {
+        V four;
+        std::memcpy(&four, first, sizeof four);
+        lanes[i] += four;
+      }
+    }
+    sum_fours(lanes, sum);
+    std::memcpy(sums + o, &sum, sizeof sum);
+  }
+}
+
+/// The sum of x_first, x_{first + step}, ... below x_last: as `sum_row` takes it, or as of terms of type A.
+template <class A, class X>
+A sum_span(const X* x, std::int64_t first, std::int64_t last, std::int64_t step) {
+  if (step == 1) return static_cast<A>(sum_row(x + first, last - first));
+  if (first >= last) return A(0);
+  return sum_terms_of((last - first - 1) / step + 1,
+                      [=](std::int64_t t) { return static_cast<A>(x[first + t * step]); });
+}
+
+/// The same for windows one by one; those that are alike are summed once.
+template <class A>
+[[gnu::noinline]] void sum_spans(const A* x, const Span* spans, std::int64_t step, std::int64_t n, A* sums) {
+  for (std::int64_t o = 0; o < n; ++o) {
+    const auto [first, last] = spans[o];
+    const bool same = o > 0 && first == spans[o - 1].first && last == spans[o - 1].last;
+    sums[o] = same ? sums[o - 1] : sum_span<A>(x, first, last, step);
+  }
+}
+
+/// sum_o = x_o + ... + x_{o + k - 1} for o < n. Each sum is the one before it, plus what comes and less what goes, so
+/// that an infinity would spoil those behind it: whether there was none. Reads what windows would hold that complete
+/// the last vector.
+inline bool slide_sums(const double* x, std::int64_t k, std::int64_t n, double* sum) {
+  using All = std::make_integer_sequence<int, kDoubles>;
+  Doubles before = Doubles{} + sum_row(x, k);
+  // What changes from window o to the ones behind it.
+  const auto changes_at = [=](std::int64_t o) {
+    Doubles v = load<double>(x + o + k) - load<double>(x + o);
+    v += moved_up<1>(v, All());
+    if constexpr (kDoubles > 2) v += moved_up<2>(v, All());
+    if constexpr (kDoubles > 4) v += moved_up<4>(v, All());
+    return v;
+  };
+  for (std::int64_t o = 0; o < n; o += kDoubles) {
+    const Doubles changes = changes_at(o);
+    store<double>(before + moved_up<1>(changes, All()), sum + o);
+    before += Doubles{} + changes[kDoubles - 1];
+  }
+  return before[0] - before[0] == 0;
+}
+
+/// The same of every s-th window. Sums from others are not exact enough for float64, and do not serve windows behind an
+/// infinity.
+[[gnu::noinline]] inline void sum_long_windows(const double* x, std::int64_t k, std::int64_t s, std::int64_t n,
+                                               bool is_exact, double* sums) {
+  const std::int64_t all = (n - 1) * s + 1;
+  if (is_exact || !slide_sums(x, k, all, sums)) sum_runs(x, k, all, sums);
+  if (s > 1)
+    for (std::int64_t o = 1; o < n; ++o) sums[o] = sums[o * s];
+}
+
+// --- windows over elements ------------------------------------------------------------------------------------------
+
+/// Where positions of a vector take their sums from: from window `newest.lane`, counted from the vector's first one,
+/// and the windows in front of it. All positions lie in all of them but the last, in which those lie that have an
+/// `oldest.lane`.
+template <class A>
+struct Pattern {
+  Origins<A> newest, oldest;
+};
+
+/// The patterns of vectors, which repeat, and where the first window of each vector is.
+template <class A>
+struct Spread {
+  static constexpr std::int64_t kPatterns = 64, kVectors = 256;
+  Pattern<A> patterns[kPatterns];
+  std::int32_t at[kVectors];
+  std::int64_t period;
+};
+
+/// y_i = g_newest + ... + g_oldest, of `least` windows and perhaps one more.
+template <class A, class T>
+[[gnu::noinline]] void spread_lines(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t least,
+                                    bool has_more, const Spread<A>& spread, std::int64_t by_step, std::int64_t pitch) {
+  for (std::int64_t l = 0; l < count; ++l) {
+    const std::int32_t* at = spread.at;
+    std::int64_t v = 0;
+    store_line(
+        lines[l], n, by_step, pitch, [&, g = lines[l].from ](std::int64_t) __attribute__((always_inline)) {
+          const Pattern<A>& pattern = spread.patterns[v];
+          const A* const newest = g + *at++;
+          if (++v == spread.period) v = 0;
+          if (least == 0) return permuted<A>(load<A>(newest), pattern.oldest);
+          Vec<A> sum = load<A>(newest);
+          for (std::int64_t t = 1; t < least; ++t) sum += load<A>(newest - t);
+          sum = permuted<A>(sum, pattern.newest);
+          return has_more ? sum + permuted<A>(load<A>(newest - least), pattern.oldest) : sum;
+        });
+  }
+}
+
+}  // namespace taper::kernels::average

@@ -1,0 +1,368 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <type_traits>
+
+#include "kernels/avg_pool_plan.hpp"
+#include "kernels/parallel.hpp"
+
+/// Average pools over any axes, forward and backward; for avg_pool.cpp alone.
+namespace taper::kernels::average {
+
+/// One pass of one pool, with sums in A.
+template <class A, class T>
+class Pass {
+ public:
+  Pass(const Course& c, const T* x, T* y, bool add)
+      : c_(c),
+        way_(way_of(c.w)),
+        small_(std::is_same_v<A, float> && !add ? small_of(c) : Small::none),
+        one_row_(c.d.takes_one() && c.h.takes_one()),
+        repeats_(c.pool.h.is_tiled()),
+        x_(x),
+        y_(y),
+        add_(add) {}
+
+  void run() const {
+    const std::int64_t units = c_.d.to * blocks();
+    const double work = (double(c_.d.from) * double(c_.h.from) * double(c_.w.from) +
+                         double(c_.d.to) * double(c_.h.to) * double(c_.w.to)) /
+                        double(units);
+    parallel_for(c_.pool.planes * units, static_cast<std::int64_t>(work),
+                 [self = *this](std::int64_t first, std::int64_t last) {
+                   Buffers<A, T> buffers;
+                   self.units(first, last, buffers);
+                 });
+  }
+
+ private:
+  using LineOf = Line<A, T>;
+
+  /// Blocks of rows repeat where windows lie side by side.
+  std::int64_t block_rows() const { return c_.h.den > kRows ? kRows : kRows / c_.h.den * c_.h.den; }
+  std::int64_t blocks() const { return (c_.h.to - 1) / std::min(block_rows(), c_.h.to) + 1; }
+
+  Counts counts(const PoolAxis& axis) const { return {axis, c_.pool.count_include_pad, c_.pool.divisor != 0}; }
+  double counted(const PoolAxis& axis, std::int64_t o) const { return counts(axis).of(o); }
+  /// Whether columns are multiplied by their factors rather than the results.
+  bool scales_columns() const { return c_.backward && c_.pool.divisor == 0; }
+
+  // --- tiles --------------------------------------------------------------------------------------------------------
+
+  /// Whether windows are listed as they lie in the source, not beside it.
+  bool lists_spans() const { return way_ == Way::spans || (way_ == Way::short_spans && c_.w.den > 1); }
+
+  /// Results that one tile has at most; 0 if there is not room for the columns of one.
+  std::int64_t tile_results() const {
+    const Reads& w = c_.w;
+    std::int64_t most = way_ == Way::short_spans || way_ == Way::spans ? kTile : kSpan;
+    if (way_ == Way::spread)
+      most = (period() < Spread<A>::kPatterns ? Spread<A>::kVectors : Spread<A>::kPatterns) * kLanes<A>;
+    if (lists_spans() && w.from <= kSpan) return most;
+    const std::int64_t room = kSpan * w.den - (w.high - w.low);
+    return room < w.den ? 0 : std::min(most, (room - w.den) / w.num + 1);
+  }
+  /// After how many vectors results lie to what they read as before.
+  std::int64_t period() const { return c_.w.den / std::gcd(c_.w.den, kLanes<A> * c_.w.num); }
+
+  /// The tile from result o0 on, of at most so many.
+  Tile tile_at(std::int64_t o0, std::int64_t most) const {
+    const Reads& w = c_.w;
+    std::int64_t o1 = std::min(w.to, o0 + most);
+    // Where windows are summed as they lie in memory, those beside the source are apart.
+    if (std::is_same_v<A, T> && one_row_ && w.den == 1 && w.low < 0 && w.to > 4 * kShort) {
+      const std::int64_t inner = (-w.low + w.num - 1) / w.num, room = w.from - w.high;
+      const std::int64_t end = room < 0 ? 0 : room / w.num + 1;
+      if (o0 < inner)
+        o1 = std::min(o1, inner);
+      else if (o0 < end)
+        o1 = std::min(o1, end);
+    }
+    const IndexRange first = ReadsCursor(w, o0).range(), last = ReadsCursor(w, o1 - 1).range();
+    if (lists_spans())
+      return {o0, o1, std::clamp<std::int64_t>(first.first, 0, w.from), std::clamp<std::int64_t>(last.last, 0, w.from)};
+    return {o0, o1, std::min(first.first, first.last - 1), last.last};
+  }
+
+  void prepare(const Tile& t, Buffers<A, T>& b) const {
+    const Reads& w = c_.w;
+    if (way_ == Way::spread && small_ == Small::none) list_patterns(t, b.spread);
+    if (way_ == Way::spans || way_ == Way::short_spans) list_spans(t, b.spans);
+    std::fill(b.made, b.made + 4, -1.0);
+    if (c_.pool.divisor == 0) {
+      const std::int64_t first = scales_columns() ? std::max<std::int64_t>(t.c0, 0) : t.o0;
+      const std::int64_t last = scales_columns() ? std::min(t.c1, w.from) : t.o1;
+      for (std::int64_t o = first; o < last; ++o) b.count[o - first] = counted(c_.pool.w, o);
+    }
+    if (c_.pool.divisor != 0 || scales_columns())
+      for (std::int64_t l = 0; l < kLanes<A>; ++l) Factors<A>::set(b.one, l, scales_columns() ? 1 : c_.pool.divisor);
+    if (small_ != Small::none)
+      std::fill(b.columns, b.columns + rounded_up(w.from), A(0));
+    else if (t.c0 < 0 || t.c1 > w.from || way_ == Way::sliding)
+      std::fill(b.columns, b.columns + 2 * kSlack + kSpan + kSlack, A(0));
+  }
+
+  [[gnu::noinline]] void list_spans(const Tile& t, Span* spans) const {
+    ReadsCursor cursor(c_.w, t.o0);
+    for (std::int64_t i = 0; i < t.results(); ++i, cursor.next()) {
+      const Taps taps = cursor.taps();
+      const IndexRange r = lists_spans() ? IndexRange{taps.first, taps.last} : cursor.range();
+      spans[i] = {static_cast<std::int32_t>(r.first - t.c0), static_cast<std::int32_t>(r.last - t.c0)};
+    }
+    std::fill(spans + t.results(), spans + t.results() + 3, spans[t.results() - 1]);
+  }
+
+  [[gnu::noinline]] void list_patterns(const Tile& t, Spread<A>& s) const {
+    using Index = typename Origins<A>::Index;
+    const std::int64_t least = c_.w.least(), vectors = (t.results() - 1) / kLanes<A> + 1;
+    s.period = std::min(period(), Spread<A>::kPatterns);
+    ReadsCursor cursor(c_.w, t.o0);
+    std::int64_t v = 0;
+    for (; v < std::min(s.period, vectors); ++v) {
+      const std::int64_t base = cursor.range().last - 1;
+      s.at[v] = static_cast<std::int32_t>(base - t.c0);
+      for (std::int64_t l = 0; l < kLanes<A>; ++l, cursor.next()) {
+        const auto [first, last] = cursor.range();
+        const auto lane = static_cast<Index>(last - 1 - base);
+        s.patterns[v].newest.lane[l] = lane;
+        s.patterns[v].oldest.lane[l] = last - first > least ? lane : Index(-1);
+      }
+    }
+    const auto advance = static_cast<std::int32_t>(cursor.range().last - 1 - t.c0 - s.at[0]);
+    for (; v < vectors; ++v) s.at[v] = s.at[v - s.period] + advance;
+  }
+
+  /// The factors of a tile's `n` windows that count so many rows in other axes. Where the table must be made and `keep`
+  /// is set, nothing.
+  [[gnu::noinline]] const A* factors(double rows, std::int64_t n, bool keep, Buffers<A, T>& b) const {
+    const std::int64_t tables = n <= kTile ? 4 : 1, slot = static_cast<std::int64_t>(rows) & (tables - 1);
+    A* const by = b.by + slot * (kTile + kLanes<A>)*Factors<A>::kElements;
+    if (b.made[slot] == rows) return by;
+    if (keep && b.made[slot] >= 0) return nullptr;
+    b.made[slot] = rows;
+    for (std::int64_t i = 0; i < rounded_up(n); ++i)
+      Factors<A>::set(by, i, i < n ? std::max(rows * b.count[i], 1.0) : 1.0);
+    return by;
+  }
+
+  // --- rows ---------------------------------------------------------------------------------------------------------
+
+  void units(std::int64_t first, std::int64_t last, Buffers<A, T>& b) const {
+    const std::int64_t most = small_ != Small::none ? c_.w.to : tile_results();
+    if (most == 0) {
+      // Short windows are not wide.
+      if constexpr (std::is_same_v<A, double>) wide_units(first, last, b);
+      return;
+    }
+    const std::int64_t chunk = most >= c_.w.to ? last - first : 1;
+    for (std::int64_t unit = first; unit < last; unit += chunk)
+      for (std::int64_t o = 0; o < c_.w.to;) {
+        const Tile t = tile_at(o, most);
+        prepare(t, b);
+        for (std::int64_t u = unit; u < unit + chunk; ++u) tile_rows(t, u, u == unit, b);
+        o = t.o1;
+      }
+  }
+
+  /// Lists the rows of a block.
+  [[gnu::noinline]] void list(std::int64_t block, Buffers<A, T>& b) const {
+    const std::int64_t first = block * block_rows(), last = std::min(first + block_rows(), c_.h.to);
+    b.row_count = list_rows(c_.h, c_.backward, first, last, c_.w.from, c_.w.to, counts(c_.pool.h), b.rows);
+  }
+
+  /// The rows of a unit, which is a block of a slice's rows.
+  void tile_rows(const Tile& t, std::int64_t unit, bool is_first, Buffers<A, T>& b) const {
+    const std::int64_t slice = unit / blocks(), i = slice % c_.d.to, plane = slice / c_.d.to;
+    const std::int64_t block = unit % blocks();
+    const bool is_new = is_first || (blocks() > 1 && !repeats_);
+    if (is_new) list(repeats_ ? 0 : block, b);
+    // Where windows lie side by side, all blocks are as the first one, further on.
+    const std::int64_t past = repeats_ ? block * block_rows() : 0;
+    std::int64_t row_count = b.row_count;
+    if (repeats_ && block + 1 == blocks()) row_count = (c_.h.to - past) / b.rows[0].copies;
+    if constexpr (std::is_same_v<A, float>)
+      if (small_ != Small::none) return small_plane(slice, past, row_count, is_new, b);
+    const Taps d = ReadsCursor(c_.d, i).taps();
+    const bool differs = c_.pool.divisor == 0;
+    const double d_count = !differs ? 1 : c_.backward ? counts(c_.pool.d).same(d) : counted(c_.pool.d, i);
+    const std::int64_t n = t.results();
+    // Columns that are read, and where they begin.
+    const std::int64_t first = std::max<std::int64_t>(t.c0, 0), width = std::min(t.c1, c_.w.from) - first;
+    const std::int64_t from_row = (plane * c_.d.from + d.first) * c_.h.from + past * c_.h.num / c_.h.den;
+    const T* const x = x_ + from_row * c_.w.from + first;
+    T* const y = y_ + (slice * c_.h.to + past) * c_.w.to + t.o0;
+    // Columns of the source are aligned.
+    const std::int64_t margin = first - t.c0, pitch = rounded_up(t.columns());
+    A* const columns = b.columns + kSlack + rounded_up(margin) - margin;
+    const std::int64_t batch =
+        way_ == Way::sliding ? 1 : std::clamp<std::int64_t>(kBatch / std::max(pitch, n), 1, kRows);
+    for (std::int64_t r = 0, count; r < row_count; r += count) {
+      const Row* const rows = b.rows + r;
+      count = 0;
+      for (const std::int64_t most = std::min(batch, row_count - r); count < most; ++count) {
+        const A* by = b.one;
+        if (differs) by = factors(d_count * rows[count].counted, scales_columns() ? width : n, count > 0, b);
+        if (!by) break;
+        b.lines[count] = {columns + count * pitch, y + rows[count].to, rows[count].copies, by};
+      }
+      if (!take_lines(x, t, rows, count, b.lines)) {
+        sum_lines(x, Rows{c_.h.from * c_.w.from * d.step, count_of(d)}, c_.w.from * c_.h.step, width, rows, count,
+                  b.lines, scales_columns(), columns + margin, pitch);
+        if (scales_columns())
+          for (std::int64_t l = 0; l < count; ++l) {
+            if (d_count * rows[l].counted == 0 && count_of(d) * rows[l].count > 0)
+              sum_differing(x, d, rows[l], width, columns + margin + l * pitch, b);
+            b.lines[l].by = b.one;
+          }
+      }
+      store_results(t, count, b);
+    }
+  }
+
+  /// The rows of a block where windows have loops of their own.
+  void small_plane(std::int64_t slice, std::int64_t past, std::int64_t row_count, bool is_new, Buffers<A, T>& b) const {
+    const std::int64_t width = c_.w.from, from_row = slice * c_.h.from + past * c_.h.num / c_.h.den;
+    if (is_new) list_small_factors(b);
+    small_loop<T>(small_)(x_ + from_row * width, b.rows, row_count, width, c_.w.to, b.columns, b.small_by,
+                          c_.pool.divisor == 0 ? 1 : 0, y_ + (slice * c_.h.to + past) * c_.w.to);
+  }
+
+  /// Lists the factors of results, or of each row of gradients.
+  [[gnu::noinline]] void list_small_factors(Buffers<A, T>& b) const {
+    const std::int64_t per_row = small_ == Small::strided_threes_back ? 2 : 1;
+    for (std::int64_t l = 0; l < b.row_count; ++l)
+      for (std::int64_t i = 0; i < per_row; ++i) {
+        const A*& by = b.small_by[l * per_row + i];
+        by = b.one;
+        if (c_.pool.divisor != 0 || b.rows[l].count <= i) continue;
+        const double rows = c_.backward ? counted(c_.pool.h, b.rows[l].from / c_.w.from + i) : b.rows[l].counted;
+        by = factors(rows * counted(c_.pool.d, 0), c_.backward ? c_.w.from : c_.w.to, false, b);
+      }
+  }
+
+  /// Whether lines can be taken from the source, as they are.
+  bool take_lines(const T* x, const Tile& t, const Row* rows, std::int64_t count, LineOf* lines) const {
+    if constexpr (std::is_same_v<A, T>) {
+      const std::int64_t size = c_.pool.planes * c_.d.from * c_.h.from * c_.w.from;
+      // What is read beside the columns.
+      const bool exact = way_ == Way::taps && t.results() % kLanes<A> == 0;
+      const std::int64_t before = way_ == Way::taps ? 0 : 4, behind = !exact ? kSlack : c_.w.num == 2 ? 1 : 0;
+      if (!one_row_ || scales_columns() || t.c0 < 0 || t.c1 > c_.w.from || x + rows[0].from - x_ < before ||
+          x + rows[count - 1].from + t.columns() + behind > x_ + size)
+        return false;
+      for (std::int64_t l = 0; l < count; ++l) lines[l].from = x + rows[l].from;
+      return true;
+    }
+    return false;
+  }
+
+  /// Sums of columns of rows of windows that do not count the same.
+  [[gnu::noinline]] void sum_differing(const T* x, const Taps& d, const Row& row, std::int64_t n, A* sum,
+                                       Buffers<A, T>& b) const {
+    std::fill(sum, sum + n, A(0));
+    const std::int64_t first = row.from / c_.w.from;
+    const Row here{};
+    LineOf line{};
+    for (std::int64_t i = d.first; i < d.last; i += d.step)
+      for (std::int64_t j = first; j < first + row.count * c_.h.step; j += c_.h.step) {
+        line.by = factors(counted(c_.pool.d, i) * counted(c_.pool.h, j), n, false, b);
+        sum_few_rows<1>(x + ((i - d.first) * c_.h.from + j) * c_.w.from, 0, n, &here, &line, 1, true, true, sum, 0);
+      }
+  }
+
+  /// To whole vectors.
+  static std::int64_t rounded_up(std::int64_t n) { return (n + kLanes<A> - 1) / kLanes<A> * kLanes<A>; }
+
+  /// What the lines are made of is summed, scaled and stored.
+  void store_results(const Tile& t, std::int64_t count, Buffers<A, T>& b) const {
+    if (!add_) return store_lines(t, b.lines, count, b);
+    for (std::int64_t l = 0; l < count; ++l) {
+      LineOf line = b.lines[l];
+      line.to = b.results;
+      line.copies = 1;
+      store_lines(t, &line, 1, b);
+      for (std::int64_t c = 0; c < b.lines[l].copies; ++c)
+        copy_run(b.results, t.results(), b.lines[l].to + c * c_.w.to, true);
+    }
+  }
+
+  [[gnu::noinline]] void store_lines(const Tile& t, LineOf* lines, std::int64_t count, Buffers<A, T>& b) const {
+    const std::int64_t by_step = c_.pool.divisor == 0 && !c_.backward ? 1 : 0, pitch = c_.w.to;
+    std::int64_t n = t.results(), k = c_.w.most(), s = c_.w.num, step = c_.w.step;
+    if (way_ == Way::spread)
+      return spread_lines(lines, count, n, c_.w.least(), k > c_.w.least(), b.spread, by_step, pitch);
+    if (way_ == Way::sliding) {
+      if constexpr (std::is_same_v<A, double>) sum_long_windows(lines->from, k, s, n, sizeof(T) == sizeof(A), b.sums);
+      lines->from = b.sums;
+    } else if (way_ != Way::taps) {
+      for (std::int64_t l = 0; l < count; ++l) {
+        A* const sums = b.sums + l * n;
+        way_ == Way::short_spans ? sum_short_spans(lines[l].from, b.spans, n, sums)
+                                 : sum_spans(lines[l].from, b.spans, step, n, sums);
+        lines[l].from = sums;
+      }
+    }
+    if (way_ != Way::taps) s = k = step = 1;
+    sum_taps(lines, count, n, k, s, step, by_step, pitch);
+  }
+
+  // --- windows wider than the buffers -------------------------------------------------------------------------------
+
+  void wide_units(std::int64_t first, std::int64_t last, Buffers<A, T>& b) const {
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      const std::int64_t slice = unit / blocks();
+      list(unit % blocks(), b);
+      for (std::int64_t r = 0; r < b.row_count; ++r) wide_row(slice, b.rows[r]);
+    }
+  }
+
+  /// y_i = the sum of what is read, row by row, over the divisor
+  void wide_row(std::int64_t slice, const Row& row) const {
+    const std::int64_t first_row = row.from / c_.w.from;
+    const Pool& p = c_.pool;
+    const Taps d = ReadsCursor(c_.d, slice % c_.d.to).taps();
+    const T* const x = x_ + slice / c_.d.to * c_.d.from * c_.h.from * c_.w.from;
+    T* const y = y_ + slice * c_.h.to * c_.w.to + row.to;
+    ReadsCursor cursor(c_.w, 0);
+    Taps before{-1, -1, 1};
+    double sum = 0;
+    for (std::int64_t o = 0; o < c_.w.to; ++o, cursor.next()) {
+      const Taps w = cursor.taps();
+      if (w.first != before.first || w.last != before.last) {
+        before = w;
+        sum = 0;
+        for (std::int64_t i = d.first; i < d.last; i += d.step)
+          for (std::int64_t j = first_row; j < first_row + row.count * c_.h.step; j += c_.h.step) {
+            const T* const from = x + (i * c_.h.from + j) * c_.w.from;
+            if (!scales_columns()) {
+              sum += sum_span<double>(from, w.first, w.last, w.step);
+              continue;
+            }
+            const double rows = counted(p.d, i) * counted(p.h, j);
+            for (std::int64_t k = w.first; k < w.last; k += w.step)
+              sum += static_cast<double>(from[k]) / std::max(rows * counted(p.w, k), 1.0);
+          }
+      }
+      double divisor = p.divisor != 0 ? p.divisor : 1;
+      if (p.divisor == 0 && !c_.backward)
+        divisor = std::max(counted(p.d, slice % c_.d.to) * row.counted * counted(p.w, o), 1.0);
+      for (std::int64_t c = 0; c < row.copies; ++c) {
+        T& to = y[c * c_.w.to + o];
+        to = add_ ? to + static_cast<T>(sum / divisor) : static_cast<T>(sum / divisor);
+      }
+    }
+  }
+
+  const Course c_;
+  const Way way_;
+  const Small small_;
+  const bool one_row_;
+  const bool repeats_;  ///< whether all blocks of rows are alike
+  const T* const x_;
+  T* const y_;
+  const bool add_;
+};
+
+}  // namespace taper::kernels::average

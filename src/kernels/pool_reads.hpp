@@ -1,0 +1,95 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+#include "kernels/pool_axis.hpp"
+
+namespace taper::kernels {
+
+/// Which positions of a source each position of a destination is a sum of, along one axis of an average pool: the
+/// elements of a window, or the windows over an element. Position i reads from floor((i num + low) / den) up to
+/// floor((i num + high) / den), which may lie outside the source; what does counts as zero.
+struct Reads {
+  std::int64_t from, to;  ///< extents of the source and of the destination
+  std::int64_t num, den, low, high;
+  std::int64_t step = 1;      ///< between positions that are read
+  std::int64_t dilation = 0;  ///< of windows that are read where they are both dilated and strided; else 0
+
+  /// How many positions any position reads, at least and at most; not of windows both dilated and strided.
+  std::int64_t least() const { return (high - low) / den / step; }
+  std::int64_t most() const { return (high - low - 1) / den / step + 1; }
+  /// Whether position i reads `most()` positions from i num / den on, all inside the source, which is no longer.
+  bool is_tiled() const {
+    return step == 1 && dilation == 0 && low == 0 && den == 1 && high == num && from == to * num;
+  }
+  bool takes_one() const { return num == 1 && den == 1 && low == 0 && high == 1; }
+};
+
+/// Steps through the positions of a destination in order.
+class ReadsCursor {
+ public:
+  ReadsCursor(const Reads& reads, std::int64_t i)
+      : r_(reads), i_(i), whole_(r_.num / r_.den), part_(r_.num % r_.den), first_(at(r_.low)), last_(at(r_.high)) {}
+
+  /// What is read, outside the source too.
+  IndexRange range() const { return {first_.quotient, last_.quotient}; }
+  /// What is read of the source.
+  Taps taps() const {
+    std::int64_t first = first_.quotient, last = std::min(last_.quotient, r_.from);
+    if (first < 0) first = r_.step == 1 || r_.dilation != 0 ? 0 : (first % r_.step + r_.step) % r_.step;
+    if (r_.dilation != 0)
+      while (first < last && (i_ + r_.high - r_.den - first * r_.den) % r_.dilation != 0) ++first;
+    return {first, std::max(first, last), r_.step};
+  }
+  void next() {
+    ++i_;
+    advance(first_);
+    advance(last_);
+  }
+
+ private:
+  struct Quotient {
+    std::int64_t quotient, rest;
+  };
+  [[gnu::noinline]] Quotient at(std::int64_t offset) const {
+    __extension__ using int128 = __int128;
+    const int128 dividend = int128{i_} * r_.num + offset;
+    auto quotient = static_cast<std::int64_t>(dividend / r_.den);
+    auto rest = static_cast<std::int64_t>(dividend - int128{quotient} * r_.den);
+    if (rest < 0) --quotient, rest += r_.den;
+    return {quotient, rest};
+  }
+  void advance(Quotient& q) const {
+    q.quotient += whole_;
+    q.rest += part_;
+    if (q.rest < r_.den) return;
+    ++q.quotient;
+    q.rest -= r_.den;
+  }
+
+  const Reads& r_;
+  std::int64_t i_, whole_, part_;
+  Quotient first_, last_;
+};
+
+/// The elements of each window.
+inline Reads elements_of_windows(const PoolAxis& a) {
+  if (a.is_adaptive) return {a.in, a.out, a.in, a.out, 0, a.in + a.out - 1};
+  const Window1d& w = a.window;
+  return {a.in, a.out, w.stride, 1, -w.padding_left, w.dilation * (w.kernel - 1) + 1 - w.padding_left, w.dilation};
+}
+
+/// The windows over each element.
+inline Reads windows_over_elements(const PoolAxis& a) {
+  if (a.is_adaptive) return {a.out, a.in, a.out, a.in, 0, a.out + a.in - 1};
+  const Window1d& w = a.window;
+  const std::int64_t span = w.dilation * (w.kernel - 1) + 1, low = w.padding_left - span + w.stride;
+  const std::int64_t high = w.padding_left + w.stride;
+  if (w.stride == 1) return {a.out, a.in, 1, 1, low, high, w.dilation};
+  if (w.dilation == 1) return {a.out, a.in, 1, w.stride, low, high};
+  return {a.out, a.in, 1, w.stride, low, high, w.dilation / std::gcd(w.dilation, w.stride), w.dilation};
+}
+
+}  // namespace taper::kernels
