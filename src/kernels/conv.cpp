@@ -200,21 +200,6 @@ void run_packed(const Sweep& s, const Grid& grid, const T* x, const T* w, const 
              });
 }
 
-/// Where most of what a region's slab of `n` channels holds is copied from.
-template <class T>
-Ahead<T> source(const Sweep& s, const Slab& slab, const Region& r, const T* x, std::int64_t n) {
-  const std::int64_t first[3] = {r.d, r.h, r.w};
-  std::int64_t from[3], count[3];
-  for (int d = 0; d < 3; ++d) {
-    const Axis& axis = s.axis[d];
-    from[d] = std::clamp<std::int64_t>((first[d] + slab.low[d]) * axis.stride, 0, axis.length);
-    count[d] = std::min(slab.extent[d] * axis.stride, axis.length - from[d]);
-  }
-  x += from[0] * s.axis[1].length * s.axis[2].length + from[1] * s.signal_line + from[2];
-  if (count[1] > 1 && s.signal_line != s.axis[2].length) return {x, s.signal_line, count[1], n * s.signal_size};
-  return {x, s.signal_size, n, std::max<std::int64_t>(count[1] - 1, 0) * s.signal_line + count[2]};
-}
-
 /// Where a region begins in a line of the signal if whole vectors of it find all their elements there, which a few taps
 /// may read from the second-level cache: more taps gain by a copy in the first-level one, and so do narrow vectors.
 /// Null otherwise.
@@ -255,9 +240,9 @@ void run_slabs(const Sweep& s, const Slab& slab, std::int64_t row_step, const T*
       ListedOperands<T> pair{weight,       s.w_row,      terms.a,     direct != nullptr ? direct : own.right, terms.b,
                              terms.vector, terms.result, terms.count, slab.direct && k == 0 ? to.b : nullptr};
       if (k + n < depth)
-        pair.ahead = source(s, slab, area, signal + end * s.signal_size, std::min(end - c, s.channels - end));
+        pair.ahead[0] = source(s, slab, area, signal + end * s.signal_size, std::min(end - c, s.channels - end));
       else if (!last)
-        pair.ahead = source(s, slab, next, next_signal, std::min(end, s.channels));
+        pair.ahead[0] = source(s, slab, next, next_signal, std::min(end, s.channels));
       return pair;
     };
     const std::int64_t columns = (area.lines - 1) * slab.result_line + area.width;

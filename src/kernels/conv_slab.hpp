@@ -184,4 +184,8 @@ template <class T>
 void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* x, std::int64_t first, std::int64_t n,
                T* to);
 
+/// Where most of what a region's slab of `n` channels holds is copied from.
+template <class T>
+Ahead<T> source(const Sweep& s, const Slab& slab, const Region& r, const T* x, std::int64_t n);
+
 }  // namespace taper::kernels

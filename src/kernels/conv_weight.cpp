@@ -40,17 +40,26 @@ Slab plan_weight_slab(const Sweep& s, std::int64_t channels, std::int64_t positi
   }
 }
 
-/// dw = the sum of a block, `sum(r, c, t)` for row r and channel c of the block, or += with `add`.
-template <class T, class Sum>
-void store_block(const Sweep& s, const WeightBlock& b, const Sum& sum, T* dw, bool add) {
+/// Where the sums of a block lie: that of channels o and c and tap t at o * channel + c * row + t * tap.
+struct BlockSteps {
+  std::int64_t channel, row, tap;
+};
+
+/// dw = the sums of a block, or += with `add`.
+template <class T>
+void store_block(const Sweep& s, const WeightBlock& b, const T* sums, const BlockSteps& step, T* dw, bool add) {
   for (std::int64_t o = 0; o < b.columns; ++o)
     for (std::int64_t c = 0; c < b.rows; ++c) {
       T* to = dw + b.group * s.w_group + (b.o + o) * s.w_row + (b.c + c) * s.w_channel + b.t;
-      for (std::int64_t t = 0; t < b.taps; ++t)
-        to[t] = static_cast<T>(add ? static_cast<double>(to[t]) + static_cast<double>(sum(o, c, t))
-                                   : static_cast<double>(sum(o, c, t)));
+      const T* from = sums + o * step.channel + c * step.row;
+      for (std::int64_t t = 0; t < b.taps; ++t) to[t] = (add ? to[t] : T(0)) + from[t * step.tap];
     }
 }
+
+/// Regions [first, last) of the signal and of dy.
+struct Regions {
+  std::int64_t first, last;
+};
 
 /// The first element of a region in channel `o` of dy.
 template <class T>
@@ -59,35 +68,51 @@ const T* region_of(const Sweep& s, const Region& r, std::int64_t o, const T* dy)
          r.w;
 }
 
-/// Fills the slab of a block for one region.
+/// The channels of a block of the signal, in the sample of a region.
 template <class T>
-void fill_block(const Sweep& s, const Slab& slab, const Region& r, const WeightBlock& b, const T* x) {
-  const T* signal = x + r.sample * s.signal_sample() + (b.group * s.channels + b.c) * s.signal_size;
-  fill_slab(s, slab, r, signal, 0, b.rows, scratch<T>().left);
+const T* signal_of(const Sweep& s, const Region& r, const WeightBlock& b, const T* x) {
+  return x + r.sample * s.signal_sample() + (b.group * s.channels + b.c) * s.signal_size;
 }
 
-/// The sums of a block with the channels of the output along the vectors: one product for each tap.
+/// What `columns` channels of dy in a region are packed from.
 template <class T>
-void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const T* dy, const T* x, T* dw, bool add) {
+Ahead<T> gradient_of(const Sweep& s, const Region& r, std::int64_t columns, const T* from) {
+  if (r.lines > 1 && s.result_line != s.result[2]) return {from, s.result_line, r.lines, columns * s.result_size};
+  return {from, s.result_size, columns, (r.lines - 1) * s.result_line + r.width};
+}
+
+/// How the sums of a block lie that has the channels of the output along the vectors.
+template <class T>
+BlockSteps product_steps(const WeightBlock& b) {
+  const std::int64_t row = ceil_div(b.columns, kLanes<T>) * kLanes<T>;
+  return {1, row, b.rows * row};
+}
+
+/// The sums of a block over some regions with the channels of the output along the vectors: one product for each tap.
+template <class T>
+void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const Regions& regions, const T* dy,
+                  const T* x, T* y) {
   const Scratch<T>& own = scratch<T>();
-  const std::int64_t regions = region_count(s, slab), row = ceil_div(b.columns, kLanes<T>) * kLanes<T>;
-  const std::int64_t dy_row = packed_row<T>(row), size = b.taps * b.rows * row;
-  std::int64_t signal_term[kBlockDepth], dy_term[kBlockDepth], vector[kBlockColumns / kLanes<T>];
+  const BlockSteps steps = product_steps<T>(b);
+  const std::int64_t row = steps.row, dy_row = packed_row<T>(row), size = b.taps * b.rows * row;
+  std::int64_t signal_term[kDeepBlock], dy_term[kDeepBlock], vector[kBlockColumns / kLanes<T>];
   int count[kBlockColumns / kLanes<T>];
   for (std::int64_t v = 0; v * kLanes<T> < row; ++v) vector[v] = v * kLanes<T>, count[v] = kLanes<T>;
-  std::int64_t terms = 0;  // in `part`
+  for (std::int64_t k = 0; k < kDeepBlock; ++k) dy_term[k] = k * dy_row;
+  std::int64_t terms = 0;  // in y
   bool joined = false;     // earlier ones are in `sums`
   const auto join = [&] {
-    // sums[i] = (joined ? sums[i] : 0) + part[i]
-    for (std::int64_t i = 0; i < size; ++i) own.sums[i] = (joined ? own.sums[i] : 0) + static_cast<double>(own.part[i]);
+    // sums[i] = (joined ? sums[i] : 0) + y[i]
+    for (std::int64_t i = 0; i < size; ++i) own.sums[i] = (joined ? own.sums[i] : 0) + static_cast<double>(y[i]);
     joined = true;
     terms = 0;
   };
-  for (std::int64_t index = 0; index < regions; ++index) {
-    const Region r = region(s, slab, index);
+  Region next = region(s, slab, regions.first);
+  for (std::int64_t index = regions.first; index < regions.last; ++index) {
+    const Region r = next;
     const std::int64_t n = r.lines * r.width;
     if (sizeof(T) == sizeof(float) && terms + n > kLongSum) join();
-    fill_block(s, slab, r, b, x);
+    fill_slab(s, slab, r, signal_of(s, r, b, x), 0, b.rows, own.left);
     const T* from = region_of(s, r, b.group * s.rows + b.o, dy);
     for (std::int64_t h = 0; h < r.lines; ++h) {
       pack_transposed(from + h * s.result_line, s.result_size, b.columns, r.width, own.right + h * r.width * dy_row,
@@ -95,57 +120,63 @@ void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const 
       for (std::int64_t l = 0; l < r.width; ++l) signal_term[h * r.width + l] = h * slab.extent[2] + l;
     }
     fill_last_vector(b.columns, n, own.right, dy_row);
-    for (std::int64_t k = 0; k < n; ++k) dy_term[k] = k * dy_row;
+    ListedOperands<T> pair{own.left, slab.volume, signal_term, own.right, dy_term, vector, vector, count};
+    Ahead<T> ahead[3] = {};  // of what is copied, of what is turned, and none
+    if (index + 1 < regions.last) {
+      next = region(s, slab, index + 1);
+      ahead[0] = source(s, slab, next, signal_of(s, next, b, x), b.rows);
+      ahead[1] = gradient_of(s, next, b.columns, region_of(s, next, b.group * s.rows + b.o, dy));
+    }
     Place tap = locate(b.t, s.taps);
-    // part[t, c, o] = sum over the positions k of the region of slab[c, k + t] dy[k, o], or +=
-    for (std::int64_t t = 0; t < b.taps; ++t, step(tap, s.taps))
-      multiply_block<T>(
-          b.rows, row, n,
-          {own.left + slab.element(s, tap), slab.volume, signal_term, own.right, dy_term, vector, vector, count},
-          own.part + t * b.rows * row, row, terms > 0);
+    // y[t, c, o] = sum over the positions k of the region of slab[c, k + t] dy[k, o], or +=
+    for (std::int64_t t = 0; t < b.taps; ++t, step(tap, s.taps)) {
+      pair.a = own.left + slab.element(s, tap);
+      pair.ahead[0] = ahead[std::min<std::int64_t>(t, 2)];
+      pair.ahead[1] = ahead[b.taps > 1 ? 2 : 1];
+      multiply_block<T>(b.rows, row, n, pair, y + t * steps.tap, row, terms > 0);
+    }
     terms += n;
   }
-  const auto at = [&](std::int64_t o, std::int64_t c, std::int64_t t) { return (t * b.rows + c) * row + o; };
-  if (!joined)
-    return store_block(
-        s, b, [&](auto o, auto c, auto t) { return own.part[at(o, c, t)]; }, dw, add);
+  if (!joined) return;
   join();
-  store_block(
-      s, b, [&](auto o, auto c, auto t) { return own.sums[at(o, c, t)]; }, dw, add);
+  for (std::int64_t i = 0; i < size; ++i) y[i] = static_cast<T>(own.sums[i]);
 }
 
-/// The sums of a block with the positions along the vectors, for few channels.
+/// How the sums of a block lie that has the positions along the vectors.
+BlockSteps line_steps(const WeightBlock& b) { return {b.rows * b.taps, b.taps, 1}; }
+
+/// The sums of a block over some regions with the positions along the vectors, for few channels.
 template <class T>
-void sum_lines(const Sweep& s, const Slab& slab, const WeightBlock& b, const T* dy, const T* x, T* dw, bool add) {
+void sum_lines(const Sweep& s, const Slab& slab, const WeightBlock& b, const Regions& regions, const T* dy, const T* x,
+               T* y) {
   const Scratch<T>& own = scratch<T>();
-  const std::int64_t regions = region_count(s, slab), columns = b.rows * b.taps;
+  const std::int64_t columns = b.rows * b.taps;
   std::int64_t element[kResultSize / kLanes<T>];
   for (std::int64_t c = 0, j = 0; c < b.rows; ++c) {
     Place tap = locate(b.t, s.taps);
     for (std::int64_t t = 0; t < b.taps; ++t, ++j, step(tap, s.taps))
       element[j] = c * slab.volume + slab.element(s, tap);
   }
-  for (std::int64_t index = 0; index < regions; ++index) {
+  for (std::int64_t index = regions.first; index < regions.last; ++index) {
     const Region r = region(s, slab, index);
-    fill_block(s, slab, r, b, x);
-    const std::int64_t chain = index % kChain<T>;
+    fill_slab(s, slab, r, signal_of(s, r, b, x), 0, b.rows, own.left);
+    const std::int64_t done = index - regions.first, chain = done % kChain<T>;
     multiply_lines<T>(b.columns, columns,
                       {region_of(s, r, b.group * s.rows + b.o, dy), s.result_size, s.result_line, own.left, element,
                        slab.extent[2], r.lines, r.width},
                       own.part, chain > 0);
-    if (chain + 1 < kChain<T> && index + 1 < regions) continue;
+    if (chain + 1 < kChain<T> && index + 1 < regions.last) continue;
     // sums[o, (c, t)] += the elements of its vector
     for (std::int64_t j = 0; j < b.columns * columns; ++j) {
-      double sum = index < kChain<T> ? 0 : own.sums[j];
+      double sum = done < kChain<T> ? 0 : own.sums[j];
       for (int i = 0; i < kLanes<T>; ++i) sum += static_cast<double>(own.part[j * kLanes<T> + i]);
       own.sums[j] = sum;
     }
   }
-  store_block(
-      s, b, [&](auto o, auto c, auto t) { return own.sums[o * columns + c * b.taps + t]; }, dw, add);
+  for (std::int64_t j = 0; j < b.columns * columns; ++j) y[j] = static_cast<T>(own.sums[j]);
 }
 
-/// The blocks of a gradient in units that several threads can share.
+/// The blocks of a gradient.
 struct WeightGrid {
   std::int64_t rows, columns, taps;  ///< of a block
   std::int64_t row_units, column_units, tap_units;
@@ -159,7 +190,7 @@ struct WeightGrid {
     taps = ceil_div(all, parts);
     tap_units = ceil_div(all, taps);
   }
-  std::int64_t units(const Sweep& s) const { return s.groups * row_units * column_units * tap_units; }
+  std::int64_t blocks(const Sweep& s) const { return s.groups * row_units * column_units * tap_units; }
   WeightBlock block(const Sweep& s, std::int64_t unit) const {
     const std::int64_t t = unit % tap_units * taps, o = unit / tap_units % column_units * columns,
                        c = unit / tap_units / column_units % row_units * rows;
@@ -173,13 +204,64 @@ struct WeightGrid {
   }
 };
 
-/// Calls `body(block)` for each block, in parallel.
-template <class Body>
-void for_weight_blocks(const Sweep& s, const WeightGrid& grid, std::int64_t depth, const Body& body) {
-  parallel_for(grid.units(s), parallel_work(grid.rows * grid.columns * grid.taps, depth),
-               [&](std::int64_t first, std::int64_t last) {
-                 for (std::int64_t unit = first; unit < last; ++unit) body(grid.block(s, unit));
+/// How the blocks of a gradient are summed, and how their sums lie.
+template <class T>
+struct BlockSums {
+  void (*sum)(const Sweep&, const Slab&, const WeightBlock&, const Regions&, const T* dy, const T* x, T* y);
+  BlockSteps (*steps)(const WeightBlock&);
+};
+
+/// Sums the blocks of a gradient. Where they are too few for several threads, each is summed in slices of the regions,
+/// which are joined in double.
+template <class T>
+void sum_blocks(const Sweep& s, const Slab& slab, const WeightGrid& grid, std::int64_t depth, const BlockSums<T>& of,
+                const T* dy, const T* x, T* dw, bool add) {
+  constexpr std::int64_t most = 16;
+  constexpr double unit_products = 1 << 20;
+  static_assert(most * kResultSize <= kBlocksTogether * kPanelsSize);
+  const std::int64_t blocks = grid.blocks(s), regions = region_count(s, slab),
+                     size = grid.rows * grid.columns * grid.taps;
+  const double units = std::min(double(most), double(blocks) * double(size) * double(depth) / unit_products);
+  const std::int64_t slices = std::clamp<std::int64_t>(static_cast<std::int64_t>(units) / blocks, 1, regions);
+  const std::int64_t room = ceil_div(grid.columns, kLanes<T>) * kLanes<T> * grid.rows * grid.taps;
+  T* const slots = scratch<T>().panels;
+  parallel_for(blocks * slices, parallel_work(size, ceil_div(depth, slices)),
+               [=, &s, &slab, &grid](std::int64_t first, std::int64_t last) {
+                 for (std::int64_t unit = first; unit < last; ++unit) {
+                   const WeightBlock block = grid.block(s, unit / slices);
+                   const std::int64_t slice = unit % slices;
+                   T* y = slices > 1 ? slots + unit * room : scratch<T>().result;
+                   of.sum(s, slab, block, {slice * regions / slices, (slice + 1) * regions / slices}, dy, x, y);
+                   if (slices == 1) store_block(s, block, y, of.steps(block), dw, add);
+                 }
                });
+  if (slices == 1) return;
+  double* const sums = scratch<T>().sums;
+  for (std::int64_t unit = 0; unit < blocks; ++unit) {
+    T* y = slots + unit * slices * room;
+    // y[i] = sum over the slices of their i-th sums
+    for (std::int64_t slice = 0; slice < slices; ++slice)
+      for (std::int64_t i = 0; i < room; ++i)
+        sums[i] = (slice > 0 ? sums[i] : 0) + static_cast<double>(y[slice * room + i]);
+    for (std::int64_t i = 0; i < room; ++i) y[i] = static_cast<T>(sums[i]);
+    const WeightBlock block = grid.block(s, unit);
+    store_block(s, block, y, of.steps(block), dw, add);
+  }
+}
+
+/// Blocks with about as many channels of the input, whose elements are copied, as of the output, which are turned, and
+/// with all taps if they fit.
+template <class T>
+WeightGrid product_grid(const Sweep& s) {
+  constexpr std::int64_t lanes = kLanes<T>;
+  const std::int64_t taps = s.tap_count();
+  const auto step = [](std::int64_t n, std::int64_t most) { return ceil_div(n, ceil_div(n, most)); };
+  std::int64_t side = lanes;
+  while (side < kBlockRows && side * side * taps < kResultSize) side += lanes;
+  const std::int64_t columns = std::min(s.rows, ceil_div(step(s.rows, side), lanes) * lanes);
+  const std::int64_t row = ceil_div(columns, lanes) * lanes;
+  const std::int64_t rows = step(s.channels, std::clamp<std::int64_t>(kResultSize / (row * taps), 12, kBlockRows));
+  return {s, rows, columns, kResultSize / (rows * row)};
 }
 
 /// The gradient by slabs; false if the signal reaches too far for them.
@@ -194,20 +276,15 @@ bool slab_gradient(const Sweep& s, std::int64_t depth, const T* dy, const T* x, 
     const std::int64_t rows = std::clamp<std::int64_t>(pairs / (taps * channels) / 6 * 6, 1, s.rows);
     const Slab slab = plan_weight_slab<T>(s, channels, 1024, 64);
     if (!slab.use) return false;
-    for_weight_blocks(s, WeightGrid(s, channels, rows, pairs / (channels * rows)), depth,
-                      [&](const WeightBlock& block) { sum_lines(s, slab, block, dy, x, dw, add); });
+    sum_blocks<T>(s, slab, {s, channels, rows, pairs / (channels * rows)}, depth, {sum_lines<T>, line_steps}, dy, x, dw,
+                  add);
     return true;
   }
-  const Grid grid = cut(s.channels, s.rows, depth * s.tap_count(), s.groups);
-  const std::int64_t row = ceil_div(grid.column_step, kLanes<T>) * kLanes<T>;
-  // Rather few channels with all their taps, whose elements are copied once, than some taps of many.
-  const std::int64_t rows = std::clamp<std::int64_t>(kResultSize / (row * s.tap_count()) / 12 * 12, 12,
-                                                     std::max<std::int64_t>(grid.row_step, 12));
-  const std::int64_t row_step = std::min(rows, grid.row_step);
-  const Slab slab = plan_weight_slab<T>(s, row_step, kBlockDepth, kBlockDepth);
+  const WeightGrid grid = product_grid<T>(s);
+  const std::int64_t positions = std::min(kDeepBlock, kRightSize<T> / packed_row<T>(grid.columns));
+  const Slab slab = plan_weight_slab<T>(s, grid.rows, positions, kDeepBlock);
   if (!slab.use) return false;
-  for_weight_blocks(s, WeightGrid(s, row_step, grid.column_step, kResultSize / (row_step * row)), depth,
-                    [&](const WeightBlock& block) { sum_products(s, slab, block, dy, x, dw, add); });
+  sum_blocks<T>(s, slab, grid, depth, {sum_products<T>, product_steps<T>}, dy, x, dw, add);
   return true;
 }
 

@@ -155,10 +155,38 @@ void add_tile(const T* total, const Results<T>& y) {
     }
 }
 
-/// c[r, :] = from[r, :] + sum over k of a[r, k] b[k, :], or += with `add`: sums of `kChain` terms, and the sum of
-/// those.
+/// Brings the lines of two matrices near, some at a time.
 template <class T>
-inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile, const Results<T>& y) {
+class Fetching {
+ public:
+  Fetching(const Ahead<T> (&x)[2], std::int64_t times) : x_(x), share_((lines(x[0]) + lines(x[1])) / times + 1) {}
+
+  void some() {
+    for (std::int64_t i = 0; i < share_; ++i) {
+      while (row_ >= x_->rows) {
+        if (second_) return;
+        second_ = true, ++x_, row_ = 0;
+      }
+      __builtin_prefetch(x_->data + row_ * x_->row + at_, 0, 2);
+      at_ += kLine;
+      if (at_ >= x_->columns) at_ = 0, ++row_;
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
+  static std::int64_t lines(const Ahead<T>& x) { return x.rows * ((x.columns + kLine - 1) / kLine); }
+
+  const Ahead<T>* x_;
+  std::int64_t share_, row_ = 0, at_ = 0;
+  bool second_ = false;
+};
+
+/// c[r, :] = from[r, :] + sum over k of a[r, k] b[k, :], or += with `add`: sums of `kChain` terms, and the sum of
+/// those. What is read ahead is fetched along with each.
+template <class T>
+inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile, Fetching<T>& ahead,
+                     const Results<T>& y) {
   alignas(kVectorWidth) T total[(2 * kTileRows<T> + 1) * kLanes<T>];  // with one vector for loads that skip some
   const std::int64_t row = y.width * kLanes<T>;
   tile.to = {total, row, kSide<T>};
@@ -167,9 +195,11 @@ inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile
     for (std::int64_t r = 0; r < y.rows; ++r)
       for (int v = 0; v < y.width; ++v) __builtin_prefetch(y.c.data + r * y.c.row + y.c.vector[v], 0, 2);
   std::int64_t k = 0;
+  ahead.some();
   for (; depth - k > kChain<T>; k += kChain<T>) {
     multiply(tile, k, k + kChain<T>);
     tile.from = {total, row, kSide<T>};
+    ahead.some();
   }
   if (y.whole && (!y.add || k == 0)) {
     if (y.add) tile.from = {y.c.data, y.c.row, y.c.vector};
@@ -196,27 +226,6 @@ void pack_square(const T* x, std::int64_t ldx, int columns, int depth, T* to, st
     else if (k < depth)
       store_part<T>(v[k], columns, to + k * row, false);
 }
-
-/// Brings the lines of a matrix near, some at a time.
-template <class T>
-class Fetching {
- public:
-  Fetching(const Ahead<T>& x, std::int64_t times)
-      : x_(x), share_(x.rows > 0 ? x.rows * ((x.columns - 1) / kLine + 1) / times + 1 : 0) {}
-
-  void some() {
-    for (std::int64_t i = 0; i < share_ && row_ < x_.rows; ++i) {
-      __builtin_prefetch(x_.data + row_ * x_.row + at_, 0, 2);
-      at_ += kLine;
-      if (at_ >= x_.columns) at_ = 0, ++row_;
-    }
-  }
-
- private:
-  static constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
-  const Ahead<T>& x_;
-  std::int64_t share_, row_ = 0, at_ = 0;
-};
 
 template <class T>
 struct OwnedScratch : Scratch<T> {
@@ -257,7 +266,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   const std::int64_t tiles = (rows + kTileRows<T> - 1) / kTileRows<T>, least = rows / tiles, taller = rows % tiles;
   const std::int64_t vectors = (columns + kLanes<T> - 1) / kLanes<T>;
   int width = widest(least + (taller > 0));
-  Fetching<T> ahead(x.ahead, tiles * ((vectors - 1) / width + 1));
+  Fetching<T> ahead(x.ahead, tiles * ((vectors - 1) / width + 1) * ((depth - 1) / kChain<T> + 1));
   for (std::int64_t v = 0; v < vectors; v += width) {
     while (width > vectors - v) width /= 2;
     if (x.column_bias != nullptr) from = {x.column_bias, 0, x.c_vector + v};
@@ -270,8 +279,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
       const std::int64_t height = least + (n < taller);
       tile.a = x.a + i * x.a_row;
       tile.from = {from.data + i * from.row, from.row, from.vector};
-      ahead.some();
-      sum_tile<T>(all[height - 1][width], depth, tile,
+      sum_tile<T>(all[height - 1][width], depth, tile, ahead,
                   {{c + i * ldc, ldc, x.c_vector + v}, height, width, x.c_count + v, repeated, whole, add});
       i += height;
     }

@@ -88,7 +88,7 @@ struct ListedOperands {
   const T* bias = nullptr;
   const T* column_bias = nullptr;
   int repeated = 0;
-  Ahead<T> ahead{};
+  Ahead<T> ahead[2] = {};
 };
 
 /// c[i, j] = sum over k of a[i, k] b[k, j], or += with `add`; c has rows of `ldc` elements.
@@ -127,11 +127,12 @@ void multiply_lines(std::int64_t rows, std::int64_t columns, const LineOperands<
 /// thread ends and holds nothing between two units of work.
 template <class T>
 struct Scratch {
-  T* left;       ///< packed left operand
-  T* right;      ///< packed right operand
-  T* panels;     ///< packed right operands of a product of matrices, `kBlocksTogether` blocks of `kPanelsSize`
-  T* result;     ///< a block of results, `kBlockRows` rows of `kBlockColumns` or as many elements in other rows
-  T* part;       ///< a block of partial sums, likewise
+  T* left;    ///< packed left operand
+  T* right;   ///< packed right operand
+  T* panels;  ///< packed right operands of a product of matrices, `kBlocksTogether` blocks of `kPanelsSize`, or blocks
+              ///< of results that several threads sum
+  T* result;  ///< a block of results, `kBlockRows` rows of `kBlockColumns` or as many elements in other rows
+  T* part;    ///< a block of partial sums, likewise
   double* sums;  ///< a block of long sums, likewise
 };
 template <class T>

@@ -303,6 +303,21 @@ TEST_CASE("the gradients of a convolution add to their buffers when asked") {
   }
 }
 
+TEMPLATE_TEST_CASE("a weight gradient that is summed in slices agrees with its definition and adds when asked", "",
+                   float, double) {
+  // Few channels and many positions: along one line, over planes, and with the positions along the vectors.
+  for (const auto& p : {params(11, 19, 23, 1031, 3, 1, 1), params(13, 2, 5, 4099, 17, 1, 8),
+                        ConvParams{7, 17, 29, 1, {1, 31, 37}, {1, 31, 37}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}}}) {
+    CAPTURE(p.in_channels, p.in[1]);
+    const Problem<TestType> problem(p);
+    auto expected = oracle::conv_backward(definition(p), problem.x, problem.w, problem.dy).dw;
+    CHECK(relative_error(problem.run(p).dw, expected) < tolerance<TestType>());
+    for (double& v : expected) v += 2;
+    CHECK(relative_error(problem.run(p, true, TestType(2)).dw, expected) < tolerance<TestType>());
+    CHECK(same_on_any_threads([&] { return problem.run(p).dw; }));
+  }
+}
+
 TEST_CASE("a convolution without bias is one with a bias of zero") {
   const auto p = params(2, 3, 5, 11, 3, 1, 1);
   Problem<float> problem(p);
