@@ -32,7 +32,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set_source_files_properties(${taper_heavy_kernels} PROPERTIES
     COMPILE_OPTIONS "$<$<AND:$<CONFIG:Release>,$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TAPER_KERNEL_SET>,baseline>>>:-O3>")
   # Loops over packs are vector code as they are written: two of them for the two ways of a question would be no faster.
-  set(taper_pack_kernels batch_norm cross_entropy losses recurrent row_norm softmax)
+  set(taper_pack_kernels avg_pool batch_norm cross_entropy losses recurrent row_norm softmax)
   list(TRANSFORM taper_pack_kernels REPLACE "(.+)" "src/kernels/\\1.cpp")
   set_source_files_properties(${taper_pack_kernels} PROPERTIES COMPILE_OPTIONS -fno-unswitch-loops)
 endif()

@@ -51,9 +51,9 @@ std::optional<PoolAxis> widened(const PoolAxis& outer, std::int64_t n) {
   return make_axis(*in, outer.out, {*kernel, *stride, *left, *right});
 }
 
-/// The same pool with as few axes as it needs: axes whose one window is the whole axis join the one before,
+/// Makes a pool one of as few axes as it needs: axes whose one window is the whole axis join the one before,
 /// so that a window over whole rows is one run; axes in front with windows of one element become planes.
-Pool simplified(Pool p) {
+void simplify(Pool& p) {
   while (is_whole(p.w) && !(is_unit(p.h) && is_unit(p.d))) {
     const auto joined = widened(p.h, p.w.in);
     if (!joined) break;
@@ -69,11 +69,11 @@ Pool simplified(Pool p) {
       p.h = unit_axis();
     }
   }
-  return p;
 }
 
 Pool make_pool(std::int64_t planes, const PoolAxis (&axis)[3], bool count_include_pad, std::int64_t divisor_override) {
-  Pool p = simplified({planes, axis[0], axis[1], axis[2], count_include_pad, 0});
+  Pool p{planes, axis[0], axis[1], axis[2], count_include_pad, 0};
+  simplify(p);
   const auto d = p.d.uniform_count(count_include_pad), h = p.h.uniform_count(count_include_pad),
              w = p.w.uniform_count(count_include_pad);
   if (divisor_override != 0)
@@ -126,18 +126,18 @@ bool is_short(const Reads& d, const Reads& h, const Reads& w) {
   return double(d.most()) * double(h.most()) * double(w.most()) <= 4 * kShort && w.most() <= kShort;
 }
 
-/// The same pool with all planes in one, where no row of windows would reach into two.
-Pool joined(Pool p) {
+/// Puts all planes in one, where no row of windows would reach into two.
+void join_planes(Pool& p) {
   const auto in = checked::mul(p.planes, p.h.in);
-  if (p.planes == 0 || !is_unit(p.d) || !p.h.is_tiled() || !in) return p;
+  if (p.planes == 0 || !is_unit(p.d) || !p.h.is_tiled() || !in) return;
   p.h.in = *in;
   p.h.out *= p.planes;
   p.planes = 1;
-  return p;
 }
 
 template <class T>
-void pass(const Pool& p, bool backward, const T* x, T* y, bool add) {
+void pass(Pool& p, bool backward, const T* x, T* y, bool add) {
+  join_planes(p);
   const auto reads = backward ? windows_over_elements : elements_of_windows;
   const average::Course course{p, reads(p.d), reads(p.h), reads(p.w), backward};
   if constexpr (sizeof(T) == sizeof(float))
@@ -146,15 +146,15 @@ void pass(const Pool& p, bool backward, const T* x, T* y, bool add) {
 }
 
 template <class T>
-void forward(const Pool& p, const T* x, T* y) {
+void forward(Pool&& p, const T* x, T* y) {
   if (is_runs(p)) return average::forward_runs(p.planes * p.w.out, p.w.window.kernel, p.divisor, x, y);
-  pass(joined(p), false, x, y, false);
+  pass(p, false, x, y, false);
 }
 
 template <class T>
-void backward(const Pool& p, const T* dy, T* dx, bool add) {
+void backward(Pool&& p, const T* dy, T* dx, bool add) {
   if (is_runs(p)) return average::backward_runs(p.planes * p.w.out, p.w.window.kernel, p.divisor, dy, dx, add);
-  pass(joined(p), true, dy, dx, add);
+  pass(p, true, dy, dx, add);
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ void sum_lines(const T* x, Rows outer, std::int64_t step, std::int64_t n, const 
     const std::int64_t count = rows[l].count;
     // Lines of as many rows are summed by one loop.
     some = 1;
-    if (count > 0 && count <= 4 && outer.count == 1)
+    if (outer.count > 0 && count > 0 && count <= 4)
       while (l + some < lines && rows[l + some].count == count) ++some;
     if (outer.count * count == 0) std::fill(sum, sum + n, A(0));
     for (std::int64_t o = 0; o < outer.count; ++o)
@@ -150,10 +150,11 @@ template <int S, int K, class A, class T>
         lines[l], n, by_step, pitch, [ =, x = lines[l].from ](std::int64_t o) __attribute__((always_inline)) {
           using All = std::make_integer_sequence<int, kLanes<A>>;
           const A* const at = x + S * o;
-          if constexpr (S == 2 && K == 2) {
-            const Vec<A> a = load<A>(at), b = load<A>(at + kLanes<A>);
-            return every_second<0>(a, b, All()) + every_second<1>(a, b, All());
-          }
+          const auto vector = [=](int i) __attribute__((always_inline)) { return load<A>(at + i * kLanes<A>); };
+          if constexpr (S == 2 && K == 2) return sum_pairs(vector(0), vector(1), All());
+          if constexpr (S == 3) return sum_threes(vector(0), vector(1), vector(2), All());
+          if constexpr (S == 4)
+            return sum_pairs(sum_pairs(vector(0), vector(1), All()), sum_pairs(vector(2), vector(3), All()), All());
           return sum_terms_of(
               K > 0 ? K : k, [=](std::int64_t t) __attribute__((always_inline)) {
                 const A* const term = at + t * (K > 0 ? 1 : step);
@@ -169,48 +170,47 @@ template <int S, int K, class A, class T>
 template <class A, class T>
 void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k, std::int64_t s,
               std::int64_t step, std::int64_t by_step, std::int64_t pitch) {
-  const bool few = k <= 3 && (step == 1 || k == 1);
-  const auto sum = s == 2          ? few && k == 2   ? sum_taps<2, 2, A, T>
+  const bool few = k <= 4 && (step == 1 || k == 1);
+  const auto sum = s == 3          ? sum_taps<3, 3, A, T>
+                   : s == 4        ? sum_taps<4, 4, A, T>
+                   : s == 2        ? few && k == 2   ? sum_taps<2, 2, A, T>
                                      : few && k == 3 ? sum_taps<2, 3, A, T>
                                                      : sum_taps<2, 0, A, T>
-                            : few && k == 1 ? sum_taps<1, 1, A, T>
+                          : few && k == 1 ? sum_taps<1, 1, A, T>
                    : few && k == 3 ? sum_taps<1, 3, A, T>
                                    : sum_taps<1, 0, A, T>;
   sum(lines, count, n, k, step, by_step, pitch);
 }
 
-/// y_o = x_{2 o} + x_{2 o + 1}; y may be x.
-template <class A>
-[[gnu::noinline]] void sum_pairs_of(const A* x, std::int64_t n, A* y) {
-  using All = std::make_integer_sequence<int, kLanes<A>>;
-  for (std::int64_t o = 0; o < n; o += kLanes<A>) {
-    const Vec<A> a = load<A>(x + 2 * o), b = load<A>(x + 2 * o + kLanes<A>);
-    store<A>(every_second<0>(a, b, All()) + every_second<1>(a, b, All()), y + o);
-  }
-}
-
 /// sum_o = the elements of any window of at most 16, in four lanes; four windows at a time. `spans` and `sums` have
-/// room for windows to complete the last four. Reads at most three elements in front of a window.
-template <class A>
-[[gnu::noinline]] void sum_short_spans(const A* x, const Span* spans, std::int64_t n, A* sums) {
+/// room for windows to complete the last four. Reads at most four elements in front of a window. The lines are then
+/// from their sums.
+template <class A, class T>
+[[gnu::noinline]] void sum_short_spans(Line<A, T>* lines, std::int64_t count, const Span* spans, std::int64_t n,
+                                       A* sums) {
   using V = Four<A>;
   using Bits = typename FourOf<A>::Bits;
   // The last r of four lanes.
   alignas(32) static constexpr Bits kLast[] = {{0, 0, 0, 0}, {0, 0, 0, -1}, {0, 0, -1, -1}, {0, -1, -1, -1}};
-  for (std::int64_t o = 0; o < n; o += 4) {
-    V lanes[4], sum;
-    for (int i = 0; i < 4; ++i) {
-      const A *first = x + spans[o + i].first, *const last = x + spans[o + i].last;
-      std::memcpy(&lanes[i], last - 4, sizeof(V));
-      lanes[i] = reinterpret_cast<V>(reinterpret_cast<Bits>(lanes[i]) & kLast[(last - first) % 4]);
-      for (; first + 4 <= last; first += 4) {
-        V four;
-        std::memcpy(&four, first, sizeof four);
-        lanes[i] += four;
+  for (std::int64_t l = 0; l < count; ++l, sums += n) {
+    const A* const x = lines[l].from;
+    lines[l].from = sums;
+    for (std::int64_t o = 0; o < n; o += 4) {
+      V lanes[4], sum;
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        const A *first = x + spans[o + i].first, *const last = x + spans[o + i].last;
+        std::memcpy(&lanes[i], last - 4, sizeof(V));
+        lanes[i] = reinterpret_cast<V>(reinterpret_cast<Bits>(lanes[i]) & kLast[(last - first) % 4]);
+        for (; first + 4 <= last; first += 4) {
+          V four;
+          std::memcpy(&four, first, sizeof four);
+          lanes[i] += four;
+        }
       }
+      sum_fours(lanes, sum);
+      std::memcpy(sums + o, &sum, sizeof sum);
     }
-    sum_fours(lanes, sum);
-    std::memcpy(sums + o, &sum, sizeof sum);
   }
 }
 

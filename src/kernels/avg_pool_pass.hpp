@@ -31,9 +31,9 @@ class Pass {
                          double(c_.d.to) * double(c_.h.to) * double(c_.w.to)) /
                         double(units);
     parallel_for(c_.pool.planes * units, static_cast<std::int64_t>(work),
-                 [self = *this](std::int64_t first, std::int64_t last) {
+                 [this](std::int64_t first, std::int64_t last) {
                    Buffers<A, T> buffers;
-                   self.units(first, last, buffers);
+                   this->units(first, last, buffers);
                  });
   }
 
@@ -94,7 +94,7 @@ class Pass {
     if (c_.pool.divisor == 0) {
       const std::int64_t first = scales_columns() ? std::max<std::int64_t>(t.c0, 0) : t.o0;
       const std::int64_t last = scales_columns() ? std::min(t.c1, w.from) : t.o1;
-      for (std::int64_t o = first; o < last; ++o) b.count[o - first] = counted(c_.pool.w, o);
+      counts(c_.pool.w).list(first, last, b.count);
     }
     if (c_.pool.divisor != 0 || scales_columns())
       for (std::int64_t l = 0; l < kLanes<A>; ++l) Factors<A>::set(b.one, l, scales_columns() ? 1 : c_.pool.divisor);
@@ -143,7 +143,10 @@ class Pass {
     if (keep && b.made[slot] >= 0) return nullptr;
     b.made[slot] = rows;
     for (std::int64_t i = 0; i < rounded_up(n); ++i)
-      Factors<A>::set(by, i, i < n ? std::max(rows * b.count[i], 1.0) : 1.0);
+      if (i % kLanes<A> != 0 && i < n && b.count[i] == b.count[i - 1])
+        Factors<A>::repeat(by, i);
+      else
+        Factors<A>::set(by, i, i < n ? std::max(rows * b.count[i], 1.0) : 1.0);
     return by;
   }
 
@@ -169,7 +172,8 @@ class Pass {
   /// Lists the rows of a block.
   [[gnu::noinline]] void list(std::int64_t block, Buffers<A, T>& b) const {
     const std::int64_t first = block * block_rows(), last = std::min(first + block_rows(), c_.h.to);
-    b.row_count = list_rows(c_.h, c_.backward, first, last, c_.w.from, c_.w.to, counts(c_.pool.h), b.rows);
+    b.row_count = list_rows(c_.h, c_.backward, first, last, c_.w.from, c_.w.to, counts(c_.pool.h),
+                            c_.h.den > 1 && small_ == Small::none, b.rows);
   }
 
   /// The rows of a unit, which is a block of a slice's rows.
@@ -296,11 +300,12 @@ class Pass {
     if (way_ == Way::sliding) {
       if constexpr (std::is_same_v<A, double>) sum_long_windows(lines->from, k, s, n, sizeof(T) == sizeof(A), b.sums);
       lines->from = b.sums;
-    } else if (way_ != Way::taps) {
+    } else if (way_ == Way::short_spans) {
+      sum_short_spans(lines, count, b.spans, n, b.sums);
+    } else if (way_ == Way::spans) {
       for (std::int64_t l = 0; l < count; ++l) {
         A* const sums = b.sums + l * n;
-        way_ == Way::short_spans ? sum_short_spans(lines[l].from, b.spans, n, sums)
-                                 : sum_spans(lines[l].from, b.spans, step, n, sums);
+        sum_spans(lines[l].from, b.spans, step, n, sums);
         lines[l].from = sums;
       }
     }
@@ -355,7 +360,7 @@ class Pass {
     }
   }
 
-  const Course c_;
+  const Course& c_;
   const Way way_;
   const Small small_;
   const bool one_row_;

@@ -31,7 +31,7 @@ struct Pool {
 /// From where to where a pass goes: from elements to windows, or from the gradients of windows to those of elements.
 /// Each result is a sum over what it reads along each axis.
 struct Course {
-  Pool pool;
+  const Pool& pool;
   Reads d, h, w;
   bool backward;
 };
@@ -43,7 +43,7 @@ inline Way way_of(const Reads& r) {
   if (r.step > 1 || r.dilation > 0)
     return r.den == 1 && r.num <= 2 && r.most() <= kSpan / r.step ? Way::taps : Way::spans;
   const std::int64_t most = r.most();
-  if (r.den == 1 && most <= kShort) return r.num <= 2 ? Way::taps : Way::short_spans;
+  if (r.den == 1 && most <= kShort) return r.num <= 2 || (r.num <= 4 && r.num == most) ? Way::taps : Way::short_spans;
   if (r.den == 1) return most / 4 >= r.num && most <= kSpan / 2 ? Way::sliding : Way::spans;
   if (r.to >= r.from && r.least() <= kShort) return Way::spread;
   return most <= kShort ? Way::short_spans : Way::spans;
@@ -79,7 +79,28 @@ struct Counts {
   const PoolAxis& axis;
   bool count_include_pad, is_one;  ///< each one, where all windows have one divisor
 
-  double of(std::int64_t o) const { return is_one ? 1 : static_cast<double>(axis.counted(o, count_include_pad)); }
+  double of(std::int64_t o) const {
+    if (is_one) return 1;
+    // Most windows lie in the input.
+    const Window1d& w = axis.window;
+    const std::int64_t start = o * w.stride - w.padding_left;
+    if (!axis.is_adaptive && start >= 0 && axis.in - start > w.dilation * (w.kernel - 1))
+      return static_cast<double>(w.kernel);
+    return static_cast<double>(axis.counted(o, count_include_pad));
+  }
+  /// Lists what windows [first, last) count.
+  [[gnu::noinline]] void list(std::int64_t first, std::int64_t last, double* count) const {
+    if (!axis.is_adaptive) {
+      for (std::int64_t o = first; o < last; ++o) *count++ = of(o);
+      return;
+    }
+    const Reads elements = elements_of_windows(axis);
+    ReadsCursor cursor(elements, first);
+    for (std::int64_t o = first; o < last; ++o, cursor.next()) {
+      const IndexRange window = cursor.range();
+      *count++ = static_cast<double>(window.last - window.first);
+    }
+  }
   /// What each of some windows counts; 0 when that differs.
   double same(const Taps& t) const {
     double all = 0;
@@ -98,7 +119,7 @@ inline std::int64_t count_of(const Taps& t) { return (t.last - t.first + t.step 
 /// of the results are `from_width` and `to_width` long; `counts` tells of windows.
 [[gnu::noinline]] inline std::int64_t list_rows(const Reads& reads, bool backward, std::int64_t first,
                                                 std::int64_t last, std::int64_t from_width, std::int64_t to_width,
-                                                const Counts& counts, Row* rows) {
+                                                const Counts& counts, bool sorts, Row* rows) {
   ReadsCursor cursor(reads, first);
   std::int64_t n = 0;
   for (std::int64_t i = first; i < last; ++i, cursor.next()) {
@@ -111,7 +132,7 @@ inline std::int64_t count_of(const Taps& t) { return (t.last - t.first + t.step 
     rows[n++] = {from, count, i * to_width, 1, backward ? counts.same(taps) : counts.of(i)};
   }
   // Those that read as many follow each other.
-  if (reads.den > 1)
+  if (sorts)
     for (std::int64_t i = 1, at; i < n; ++i) {
       const Row row = rows[i];
       for (at = i; at > 0 && rows[at - 1].count > row.count; --at) rows[at] = rows[at - 1];

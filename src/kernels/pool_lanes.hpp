@@ -90,6 +90,24 @@ template <int phase, class V, int... L>
 [[gnu::always_inline]] inline V every_second(V a, V b, LaneList<L...>) {
   return __builtin_shufflevector(a, b, (2 * L + phase)...);
 }
+/// Lanes phase, phase + 3, phase + 6, ... of three vectors side by side.
+template <int phase, class V, int... L>
+[[gnu::always_inline]] inline V every_third(V a, V b, V c, LaneList<L...>) {
+  constexpr int n = sizeof...(L);
+  const V low = __builtin_shufflevector(a, b, (3 * L + phase < 2 * n ? 3 * L + phase : 0)...);
+  return __builtin_shufflevector(low, c, (3 * L + phase < 2 * n ? L : 3 * L + phase - n)...);
+}
+
+/// Sums of neighbouring lanes of vectors side by side: of two lanes each, or three.
+template <class V, int... L>
+[[gnu::always_inline]] inline V sum_pairs(V a, V b, LaneList<L...> all) {
+  return every_second<0>(a, b, all) + every_second<1>(a, b, all);
+}
+template <class V, int... L>
+[[gnu::always_inline]] inline V sum_threes(V a, V b, V c, LaneList<L...> all) {
+  return every_third<0>(a, b, c, all) + (every_third<1>(a, b, c, all) + every_third<2>(a, b, c, all));
+}
+
 /// Lanes moved up by `by`, with zeros behind.
 template <int by, class V, int... L>
 [[gnu::always_inline]] inline V moved_up(V v, LaneList<L...>) {
@@ -175,6 +193,12 @@ struct Factors {
     first *= A(1) - std::numeric_limits<A>::epsilon();
     (&first)[kLanes<A>] = static_cast<A>(__builtin_fma(-static_cast<double>(first), divisor, 1.0) / divisor);
 #endif
+  }
+  /// The factor of element i is that of the one before it, in the same vector.
+  static void repeat(A* table, std::int64_t i) {
+    A* const at = table + i / kLanes<A> * kLanes<A> * kElements + i % kLanes<A>;
+    at[0] = at[-1];
+    if constexpr (kParts) at[kLanes<A>] = at[kLanes<A> - 1];
   }
   /// Of the vector from element i on, a multiple of the lanes.
   [[gnu::always_inline]] static Vec<A> multiply(const Vec<A>& v, const A* table, std::int64_t i) {

@@ -50,14 +50,22 @@ class ReadsCursor {
   }
 
  private:
+  static constexpr std::int64_t kLarge = std::int64_t{1} << 62;
   struct Quotient {
     std::int64_t quotient, rest;
   };
   [[gnu::noinline]] Quotient at(std::int64_t offset) const {
-    __extension__ using int128 = __int128;
-    const int128 dividend = int128{i_} * r_.num + offset;
-    auto quotient = static_cast<std::int64_t>(dividend / r_.den);
-    auto rest = static_cast<std::int64_t>(dividend - int128{quotient} * r_.den);
+    if (r_.den == 1) return {i_ * r_.num + offset, 0};
+    std::int64_t quotient, rest;
+    if (const auto product = checked::mul(i_, r_.num); product && *product < kLarge && offset < kLarge) [[likely]] {
+      quotient = (*product + offset) / r_.den;
+      rest = (*product + offset) % r_.den;
+    } else {
+      __extension__ using int128 = __int128;
+      const int128 dividend = int128{i_} * r_.num + offset;
+      quotient = static_cast<std::int64_t>(dividend / r_.den);
+      rest = static_cast<std::int64_t>(dividend - int128{quotient} * r_.den);
+    }
     if (rest < 0) --quotient, rest += r_.den;
     return {quotient, rest};
   }
