@@ -20,7 +20,7 @@ namespace {
 using Call = NormCall<BatchNormParams>;
 
 template <class T>
-void forward(const ForwardArgs& args) {
+void batch_norm_forward(const ForwardArgs& args) {
   const auto& call = args.attributes_as<Call>();
   const T* x = args.inputs[0].as<T>();
   Moments* moments = args.aux[0].as<Moments>();
@@ -30,7 +30,7 @@ void forward(const ForwardArgs& args) {
 }
 
 template <class T>
-void backward(const BackwardArgs& args) {
+void batch_norm_backward(const BackwardArgs& args) {
   const auto& call = args.attributes_as<Call>();
   kernels::batch_norm_backward<T>(call.params, args.output_gradient.as<T>(), args.inputs[0].as<T>(),
                                   call.weight<T>(args.inputs), args.aux[0].as<Moments>(),
@@ -42,8 +42,8 @@ constexpr Op kBatchNorm{
     .derivative =
         "dx = w / sqrt(var + eps) * (dy - mean(dy) - h * mean(dy * h)), dw = sum of dy * h, db = sum of dy, "
         "h being the normalised x; without the means where running statistics are used",
-    .forward = {forward<float>, forward<double>, nullptr},
-    .backward = {backward<float>, backward<double>, nullptr},
+    .forward = {batch_norm_forward<float>, batch_norm_forward<double>, nullptr},
+    .backward = {batch_norm_backward<float>, batch_norm_backward<double>, nullptr},
     .needs = {autograd::needs_input(0) | autograd::needs_input(1), autograd::needs_input(0)}};
 
 // --- checks ---------------------------------------------------------------------------------------------------------

@@ -170,7 +170,7 @@ void check_class_indices(const char* where, const Tensor& input, const Tensor& t
   detail::run_effect("check targets", check_targets, {target}, {}, TargetCheck{where, p, rows});
 }
 
-void check_weight(const char* where, const std::vector<double>& weight, std::int64_t classes) {
+void check_class_weight(const char* where, const std::vector<double>& weight, std::int64_t classes) {
   if (!weight.empty() && std::int64_t(weight.size()) != classes)
     fail(ErrorKind::config, where, ": weight must have one number for each class: expected ", classes, ", got ",
          weight.size());
@@ -178,7 +178,7 @@ void check_weight(const char* where, const std::vector<double>& weight, std::int
 
 Tensor run(const Op& op, const Tensor& input, const Tensor& target, const kernels::ClassLoss& loss, Reduction reduction,
            const std::vector<double>& weight) {
-  check_weight(op.name, weight, loss.classes);
+  check_class_weight(op.name, weight, loss.classes);
   const bool keep = reduction == Reduction::none;
   const Attributes attributes{loss, reduction};
   const Tensor numbers = empty({loss.rows() + 1}, DType::float64);

@@ -27,14 +27,14 @@ using kernels::ConvParams;
 namespace {
 
 template <class T>
-void forward(const ForwardArgs& args) {
+void conv_forward(const ForwardArgs& args) {
   const T* b = args.inputs.size() > 2 ? args.inputs[2].as<T>() : nullptr;
   kernels::conv_forward(args.attributes_as<ConvParams>(), args.inputs[0].as<T>(), args.inputs[1].as<T>(), b,
                         args.output.as<T>());
 }
 
 template <class T>
-void backward(const BackwardArgs& args) {
+void conv_backward(const BackwardArgs& args) {
   const auto& params = args.attributes_as<ConvParams>();
   const T* dy = args.output_gradient.as<T>();
   if (const GradientSlot& dx = args.input_gradients[0])
@@ -49,8 +49,8 @@ constexpr Op conv_op(const char* name) {
           .derivative =
               "dx_j = sum of w_t dy_i over outputs i whose tap t reads j; dw_t = sum of x_j dy_i; "
               "db = sum of dy over batch and positions",
-          .forward = {forward<float>, forward<double>, nullptr},
-          .backward = {backward<float>, backward<double>, nullptr},
+          .forward = {conv_forward<float>, conv_forward<double>, nullptr},
+          .backward = {conv_backward<float>, conv_backward<double>, nullptr},
           .needs = {autograd::needs_input(1), autograd::needs_input(0)}};
 }
 constexpr Op kConv[] = {conv_op("conv1d"), conv_op("conv2d"), conv_op("conv3d")};

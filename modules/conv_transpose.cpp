@@ -17,14 +17,14 @@ using kernels::ConvParams;
 namespace {
 
 template <class T>
-void forward(const ForwardArgs& args) {
+void conv_transpose_forward(const ForwardArgs& args) {
   const T* b = args.inputs.size() > 2 ? args.inputs[2].as<T>() : nullptr;
   kernels::conv_transpose_forward(args.attributes_as<ConvParams>(), args.inputs[0].as<T>(), args.inputs[1].as<T>(), b,
                                   args.output.as<T>());
 }
 
 template <class T>
-void backward(const BackwardArgs& args) {
+void conv_transpose_backward(const BackwardArgs& args) {
   const auto& params = args.attributes_as<ConvParams>();
   const T* dy = args.output_gradient.as<T>();
   if (const GradientSlot& dx = args.input_gradients[0])
@@ -41,8 +41,8 @@ constexpr Op transpose_op(const char* name) {
           .derivative =
               "dx_i = sum of w_t dy_j over outputs j that tap t of input i is added to; dw_t = sum of x_i dy_j; "
               "db = sum of dy over batch and positions",
-          .forward = {forward<float>, forward<double>, nullptr},
-          .backward = {backward<float>, backward<double>, nullptr},
+          .forward = {conv_transpose_forward<float>, conv_transpose_forward<double>, nullptr},
+          .backward = {conv_transpose_backward<float>, conv_transpose_backward<double>, nullptr},
           .needs = {autograd::needs_input(1), autograd::needs_input(0)}};
 }
 constexpr Op kTranspose[] = {transpose_op("conv_transpose1d"), transpose_op("conv_transpose2d"),

@@ -30,7 +30,7 @@ struct Drawn {
 };
 
 template <class T>
-void forward(const ForwardArgs& args) {
+void dropout_forward(const ForwardArgs& args) {
   const auto& drawn = args.attributes_as<Drawn>();
   const std::int64_t n = args.output.numel;
   T* mask = args.aux[0].as<T>();
@@ -39,7 +39,7 @@ void forward(const ForwardArgs& args) {
 }
 
 template <class T>
-void backward(const BackwardArgs& args) {
+void dropout_backward(const BackwardArgs& args) {
   const auto shape = args.output_gradient.shape();
   const GradientSlot& dx = args.input_gradients[0];
   const T* mask = args.aux[0].as<T>();
@@ -49,8 +49,8 @@ void backward(const BackwardArgs& args) {
 
 constexpr Op kDropout{.name = "dropout",
                       .derivative = "dx = dy * mask, the mask being 0 or 1 / (1 - p)",
-                      .forward = {forward<float>, forward<double>, nullptr},
-                      .backward = {backward<float>, backward<double>, nullptr}};
+                      .forward = {dropout_forward<float>, dropout_forward<double>, nullptr},
+                      .backward = {dropout_backward<float>, dropout_backward<double>, nullptr}};
 
 }  // namespace
 

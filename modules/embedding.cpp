@@ -30,14 +30,14 @@ struct Renorm {
 };
 
 template <class T>
-void forward(const ForwardArgs& args) {
+void embedding_forward(const ForwardArgs& args) {
   const auto& p = args.attributes_as<EmbeddingParams>();
   kernels::index_select(args.inputs[0].as<T>(), args.inputs[1].as<std::int64_t>(), args.output.as<T>(), 1, p.rows,
                         p.width, p.count);
 }
 
 template <class T>
-void backward(const BackwardArgs& args) {
+void embedding_backward(const BackwardArgs& args) {
   const GradientSlot& dw = args.input_gradients[0];
   kernels::embedding_backward(args.attributes_as<EmbeddingParams>(), args.inputs[1].as<std::int64_t>(),
                               args.output_gradient.as<T>(), dw.as<T>(), dw.add);
@@ -45,8 +45,8 @@ void backward(const BackwardArgs& args) {
 
 constexpr Op kEmbedding{.name = "embedding",
                         .derivative = "dW[index] += dy",
-                        .forward = {forward<float>, forward<double>, nullptr},
-                        .backward = {backward<float>, backward<double>, nullptr},
+                        .forward = {embedding_forward<float>, embedding_forward<double>, nullptr},
+                        .backward = {embedding_backward<float>, embedding_backward<double>, nullptr},
                         .needs = {autograd::needs_input(1)}};
 
 template <class T>

@@ -22,14 +22,14 @@ using kernels::LinearParams;
 namespace {
 
 template <class T>
-void forward(const ForwardArgs& args) {
+void linear_forward(const ForwardArgs& args) {
   const T* b = args.inputs.size() > 2 ? args.inputs[2].as<T>() : nullptr;
   kernels::linear_forward(args.attributes_as<LinearParams>(), args.inputs[0].as<T>(), args.inputs[1].as<T>(), b,
                           args.output.as<T>());
 }
 
 template <class T>
-void backward(const BackwardArgs& args) {
+void linear_backward(const BackwardArgs& args) {
   const GradientSlot &dx = args.input_gradients[0], &dw = args.input_gradients[1];
   const GradientSlot db = args.input_gradients.size() > 2 ? args.input_gradients[2] : GradientSlot{};
   kernels::linear_backward<T>(args.attributes_as<LinearParams>(), args.output_gradient.as<T>(), args.inputs[0].as<T>(),
@@ -38,8 +38,8 @@ void backward(const BackwardArgs& args) {
 
 constexpr Op kLinear{.name = "linear",
                      .derivative = "dx = dy W, dW = dy^T x, db = sum of dy over all leading dimensions",
-                     .forward = {forward<float>, forward<double>, nullptr},
-                     .backward = {backward<float>, backward<double>, nullptr},
+                     .forward = {linear_forward<float>, linear_forward<double>, nullptr},
+                     .backward = {linear_backward<float>, linear_backward<double>, nullptr},
                      .needs = {autograd::needs_input(1), autograd::needs_input(0)}};
 
 // --- geometry -------------------------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ Tensor maximum(const Tensor& x, const LPPoolOptions<N>& o) {
 }
 
 template <class O>
-Tensor pool(const Tensor& x, const O& options) {
+Tensor pool_powers(const Tensor& x, const O& options) {
   check_floating(kName<O>, x.dtype());
   output_shape(options, x.shape());
   if (std::isinf(options.norm_type))
@@ -93,9 +93,9 @@ Tensor pool(const Tensor& x, const O& options) {
 
 namespace functional {
 
-Tensor lp_pool1d(const Tensor& input, const LPPool1dOptions& options) { return pool(input, options); }
-Tensor lp_pool2d(const Tensor& input, const LPPool2dOptions& options) { return pool(input, options); }
-Tensor lp_pool3d(const Tensor& input, const LPPool3dOptions& options) { return pool(input, options); }
+Tensor lp_pool1d(const Tensor& input, const LPPool1dOptions& options) { return pool_powers(input, options); }
+Tensor lp_pool2d(const Tensor& input, const LPPool2dOptions& options) { return pool_powers(input, options); }
+Tensor lp_pool3d(const Tensor& input, const LPPool3dOptions& options) { return pool_powers(input, options); }
 
 }  // namespace functional
 
@@ -108,7 +108,7 @@ PowerPool<O>::PowerPool(O options) : Layer<O>(std::move(options)) {
 
 template <class O>
 Tensor PowerPool<O>::forward(const Tensor& x) {
-  return pool(x, this->options_);
+  return pool_powers(x, this->options_);
 }
 
 template <class O>

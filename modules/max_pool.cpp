@@ -120,7 +120,7 @@ MaxPooled pool_with_indices(const Tensor& input, const O& options) {
 }
 
 template <class O>
-Tensor pool(const Tensor& input, const O& options) {
+Tensor pool_maxima(const Tensor& input, const O& options) {
   if (autograd::is_grad_enabled() && input.requires_grad()) return pool_with_indices(input, options).values;
   const auto geometry = call_geometry(input, options);
   return apply(op_of<O>(), {input}, geometry.output, input.dtype(), geometry.params);
@@ -132,9 +132,9 @@ Tensor pool(const Tensor& input, const O& options) {
 
 namespace functional {
 
-Tensor max_pool1d(const Tensor& input, const MaxPool1dOptions& options) { return pool(input, options); }
-Tensor max_pool2d(const Tensor& input, const MaxPool2dOptions& options) { return pool(input, options); }
-Tensor max_pool3d(const Tensor& input, const MaxPool3dOptions& options) { return pool(input, options); }
+Tensor max_pool1d(const Tensor& input, const MaxPool1dOptions& options) { return pool_maxima(input, options); }
+Tensor max_pool2d(const Tensor& input, const MaxPool2dOptions& options) { return pool_maxima(input, options); }
+Tensor max_pool3d(const Tensor& input, const MaxPool3dOptions& options) { return pool_maxima(input, options); }
 MaxPooled max_pool1d_with_indices(const Tensor& input, const MaxPool1dOptions& options) {
   return pool_with_indices(input, options);
 }
@@ -146,13 +146,13 @@ MaxPooled max_pool3d_with_indices(const Tensor& input, const MaxPool3dOptions& o
 }
 
 Tensor adaptive_max_pool1d(const Tensor& input, const AdaptiveMaxPool1dOptions& options) {
-  return pool(input, options);
+  return pool_maxima(input, options);
 }
 Tensor adaptive_max_pool2d(const Tensor& input, const AdaptiveMaxPool2dOptions& options) {
-  return pool(input, options);
+  return pool_maxima(input, options);
 }
 Tensor adaptive_max_pool3d(const Tensor& input, const AdaptiveMaxPool3dOptions& options) {
-  return pool(input, options);
+  return pool_maxima(input, options);
 }
 MaxPooled adaptive_max_pool1d_with_indices(const Tensor& input, const AdaptiveMaxPool1dOptions& options) {
   return pool_with_indices(input, options);
@@ -175,7 +175,7 @@ MaxPoolLayer<O>::MaxPoolLayer(O options) : Layer<O>(options) {
 
 template <class O>
 Tensor MaxPoolLayer<O>::forward(const Tensor& x) {
-  return pool(x, this->options_);
+  return pool_maxima(x, this->options_);
 }
 
 template <class O>

@@ -23,12 +23,12 @@ using kernels::MaxUnpoolParams;
 namespace {
 
 template <class T>
-void forward(const ForwardArgs& args) {
+void max_unpool_forward(const ForwardArgs& args) {
   kernels::max_unpool(args.attributes_as<MaxUnpoolParams>(), args.inputs[0].as<T>(), args.inputs[1].as<std::int64_t>(),
                       args.output.as<T>());
 }
 template <class T>
-void backward(const BackwardArgs& args) {
+void max_unpool_backward(const BackwardArgs& args) {
   const GradientSlot& dx = args.input_gradients[0];
   kernels::max_unpool_backward(args.attributes_as<MaxUnpoolParams>(), args.output_gradient.as<T>(),
                                args.inputs[1].as<std::int64_t>(), dx.as<T>(), dx.add);
@@ -37,8 +37,8 @@ void backward(const BackwardArgs& args) {
 constexpr Op unpool_op(const char* name) {
   return {.name = name,
           .derivative = "dx_i = dy_index_i",
-          .forward = {forward<float>, forward<double>, nullptr},
-          .backward = {backward<float>, backward<double>, nullptr},
+          .forward = {max_unpool_forward<float>, max_unpool_forward<double>, nullptr},
+          .backward = {max_unpool_backward<float>, max_unpool_backward<double>, nullptr},
           .needs = {autograd::needs_input(1)}};
 }
 

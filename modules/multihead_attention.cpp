@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kMha = "multihead_attention";
 
-struct Geometry {
+struct AttentionGeometry {
   std::int64_t queries, keys, batch;
   bool batched, batch_first;
 
@@ -63,7 +63,8 @@ void check_rank(const Shape& query) {
 }
 
 /// Refuses shapes that do not belong together.
-Geometry geometry_of(const MultiheadAttentionOptions& o, const Shape& query, const Shape& key, const Shape& value) {
+AttentionGeometry geometry_of(const MultiheadAttentionOptions& o, const Shape& query, const Shape& key,
+                              const Shape& value) {
   check_rank(query);
   const int rank = query.rank();
   const struct {
@@ -76,7 +77,7 @@ Geometry geometry_of(const MultiheadAttentionOptions& o, const Shape& query, con
            "-D, got ", shape.rank(), "-D ", shape);
   const bool batched = rank == 3, first = batched && o.batch_first;
   const int length = first ? 1 : 0;
-  const Geometry g{query[length], key[length], batched ? query[first ? 0 : 1] : 1, batched, first};
+  const AttentionGeometry g{query[length], key[length], batched ? query[first ? 0 : 1] : 1, batched, first};
   const Widths w = widths_of(o);
   if (query.back() != w.embed) fail_extent(kMha, "query does not fit embed_dim", g.text("L", w.embed), query);
   const Shape expected_key = g.outside(g.keys, w.key), expected_value = g.outside(g.keys, w.value);
@@ -86,12 +87,12 @@ Geometry geometry_of(const MultiheadAttentionOptions& o, const Shape& query, con
   return g;
 }
 
-void check_key_padding_mask(const Geometry& g, const Shape& mask) {
+void check_key_padding_mask(const AttentionGeometry& g, const Shape& mask) {
   const Shape expected = g.batched ? Shape{g.batch, g.keys} : Shape{g.keys};
   if (!(mask == expected)) fail_extent(kMha, "key_padding_mask does not fit the key", to_string(expected), mask);
 }
 
-void check_attn_mask(const Geometry& g, std::int64_t heads, const Shape& mask) {
+void check_attn_mask(const AttentionGeometry& g, std::int64_t heads, const Shape& mask) {
   const Shape flat{g.queries, g.keys};
   const Shape deep = Shape{checked::mul(g.batch, heads).value_or(-1)}.concat(flat);  // a negative extent is refused
   if (!(mask == flat) && !(mask == deep))
@@ -99,7 +100,8 @@ void check_attn_mask(const Geometry& g, std::int64_t heads, const Shape& mask) {
 }
 
 /// As far as the shapes are known before the data: the first extent of any input is a placeholder.
-void check_mask_outline(const MultiheadAttentionOptions& o, const Geometry& g, bool padding, const Shape& mask) {
+void check_mask_outline(const MultiheadAttentionOptions& o, const AttentionGeometry& g, bool padding,
+                        const Shape& mask) {
   const int rank = g.batched ? 2 : 1;
   const bool fits = padding ? mask.rank() == rank : mask.rank() == 2 || mask.rank() == 3;
   const bool keys_known = g.batch_first && mask.rank() > 1;
@@ -114,14 +116,14 @@ void check_mask_outline(const MultiheadAttentionOptions& o, const Geometry& g, b
 // --- the layer's parts ----------------------------------------------------------------------------------------------
 
 /// [N, heads, L, size] from the projected [.., heads * size].
-Tensor split_heads(const Geometry& g, const Tensor& x, std::int64_t length, std::int64_t heads) {
+Tensor split_heads(const AttentionGeometry& g, const Tensor& x, std::int64_t length, std::int64_t heads) {
   const std::int64_t size = x.shape().back() / heads;
   if (g.batch_first) return x.reshape({g.batch, length, heads, size}).permute({0, 2, 1, 3});
   return x.reshape({length, g.batch, heads, size}).permute({1, 2, 0, 3});
 }
 
 /// The way back: [.., heads * size] as the caller has it.
-Tensor join_heads(const Geometry& g, const Tensor& x) {
+Tensor join_heads(const AttentionGeometry& g, const Tensor& x) {
   const Tensor together = g.batch_first ? x.permute({0, 2, 1, 3}) : x.permute({2, 0, 1, 3});
   const Shape shape = g.outside(g.queries, x.size(1) * x.size(3));
   return reshape(together, {shape.begin(), shape.end()});
@@ -156,7 +158,7 @@ Projected project(const MultiheadAttention& m, const Tensor& query, const Tensor
 }
 
 /// Keys or values with the learned one and the one of zeros behind them.
-Tensor append(const Geometry& g, const Tensor& x, const Tensor& learned, bool zero) {
+Tensor append(const AttentionGeometry& g, const Tensor& x, const Tensor& learned, bool zero) {
   std::vector<Tensor> parts = {x};
   const std::int64_t heads = x.size(1), size = x.size(3);
   if (learned.defined()) parts.push_back(learned.reshape({1, heads, 1, size}).expand({g.batch, heads, 1, size}));
@@ -167,7 +169,7 @@ Tensor append(const Geometry& g, const Tensor& x, const Tensor& learned, bool ze
 Tensor joined(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : a + b; }
 
 /// What is added to the scores [N, heads, L, S]; undefined when nothing is. Appended keys are always seen.
-Tensor merged_mask(const MultiheadAttentionOptions& o, const Geometry& g, const AttentionArguments& arguments,
+Tensor merged_mask(const MultiheadAttentionOptions& o, const AttentionGeometry& g, const AttentionArguments& arguments,
                    DType dtype) {
   Tensor mask;
   if (o.is_causal) mask = causal_mask(g.queries, g.keys, dtype);
@@ -256,7 +258,7 @@ MultiheadAttention::MultiheadAttention(MultiheadAttentionOptions options)
 AttentionResult MultiheadAttention::attend(const Tensor& query, const Tensor& key, const Tensor& value,
                                            const AttentionArguments& arguments) {
   for (const Tensor* x : {&query, &key, &value}) check_floating(kMha, x->dtype());
-  const Geometry g = geometry_of(options_, query.shape(), key.shape(), value.shape());
+  const AttentionGeometry g = geometry_of(options_, query.shape(), key.shape(), value.shape());
   const std::int64_t heads = options_.num_heads;
   if (arguments.key_padding_mask.defined()) {
     check_key_padding_mask(g, arguments.key_padding_mask.shape());
@@ -302,7 +304,7 @@ Shape MultiheadAttention::infer(Options& options, std::span<const Shape> inputs)
   complete_option(kMha, "embed_dim", options.embed_dim, query.back(), query);
   check_heads(options);
   const bool alone = inputs.size() == 1;
-  const Geometry g = geometry_of(options, query, alone ? query : inputs[1], alone ? query : inputs[2]);
+  const AttentionGeometry g = geometry_of(options, query, alone ? query : inputs[1], alone ? query : inputs[2]);
   for (std::size_t i = 3; i < inputs.size(); ++i) check_mask_outline(options, g, i == 3, inputs[i]);
   const Widths w = widths_of(options);
   // Refuses layers whose parameters cannot be counted.
@@ -313,7 +315,8 @@ Shape MultiheadAttention::infer(Options& options, std::span<const Shape> inputs)
 
 std::vector<Outline> MultiheadAttention::infer_further(const Options& options, std::span<const Shape> inputs) {
   const bool alone = inputs.size() == 1;
-  const Geometry g = geometry_of(options, inputs[0], alone ? inputs[0] : inputs[1], alone ? inputs[0] : inputs[2]);
+  const AttentionGeometry g =
+      geometry_of(options, inputs[0], alone ? inputs[0] : inputs[1], alone ? inputs[0] : inputs[2]);
   const std::int64_t keys = g.keys + appended_keys(options);
   return {g.batched ? Shape{g.batch, g.queries, keys} : Shape{g.queries, keys}};
 }

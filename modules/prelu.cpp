@@ -20,13 +20,13 @@ namespace {
 // --- record ---------------------------------------------------------------------------------------------------------
 
 template <class T>
-void forward(const ForwardArgs& args) {
+void prelu_forward(const ForwardArgs& args) {
   kernels::prelu(args.attributes_as<PReLUParams>(), args.inputs[0].as<T>(), args.inputs[1].as<T>(),
                  args.output.as<T>());
 }
 
 template <class T>
-void backward(const BackwardArgs& args) {
+void prelu_backward(const BackwardArgs& args) {
   const GradientSlot &dx = args.input_gradients[0], &dw = args.input_gradients[1];
   kernels::prelu_backward(args.attributes_as<PReLUParams>(), args.inputs[0].as<T>(), args.inputs[1].as<T>(),
                           args.output_gradient.as<T>(), dx.as<T>(), dx.add, dw.as<T>(), dw.add);
@@ -34,8 +34,8 @@ void backward(const BackwardArgs& args) {
 
 constexpr Op kPReLU{.name = "prelu",
                     .derivative = "dx = dy where x > 0, else w dy; dw = sum of x dy where x <= 0",
-                    .forward = {forward<float>, forward<double>, nullptr},
-                    .backward = {backward<float>, backward<double>, nullptr},
+                    .forward = {prelu_forward<float>, prelu_forward<double>, nullptr},
+                    .backward = {prelu_backward<float>, prelu_backward<double>, nullptr},
                     .needs = {autograd::needs_input(0) | autograd::needs_input(1), autograd::needs_input(0)}};
 
 // --- geometry -------------------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ using autograd::GradientSlot;
 using autograd::Input;
 using autograd::needs_input;
 using autograd::Op;
-using kernels::RecurrentCell;
 using kernels::RecurrentInputs;
 using kernels::RecurrentParams;
 
@@ -54,14 +53,14 @@ T* last_c(const RecurrentParams& p, const autograd::Operand& output) {
 }
 
 template <class T>
-void forward(const ForwardArgs& args) {
+void recurrent_forward(const ForwardArgs& args) {
   const auto& p = args.attributes_as<RecurrentParams>();
   kernels::recurrent_forward(p, inputs_of<T>(p, args.inputs), args.output.as<T>(), last_c<T>(p, args.output),
                              args.aux[0].as<T>());
 }
 
 template <class T>
-void backward(const BackwardArgs& args) {
+void recurrent_backward(const BackwardArgs& args) {
   const auto& p = args.attributes_as<RecurrentParams>();
   const auto gradient = [&](std::size_t i, bool exists = true) -> kernels::RecurrentGradient<T> {
     if (!exists || i >= args.input_gradients.size()) return {};
@@ -92,8 +91,8 @@ constexpr Op record(const char* name, const char* derivative, int further) {
   const std::uint32_t common = through_time(further);
   return {.name = name,
           .derivative = derivative,
-          .forward = {forward<float>, forward<double>, nullptr},
-          .backward = {backward<float>, backward<double>, nullptr},
+          .forward = {recurrent_forward<float>, recurrent_forward<double>, nullptr},
+          .backward = {recurrent_backward<float>, recurrent_backward<double>, nullptr},
           .needs = {common | needs_input(1), common | needs_input(0), common, common}};
 }
 
@@ -116,13 +115,13 @@ constexpr Op kGru = record("gru",
 
 const Op& op_of(const RecurrentParams& p) {
   switch (p.cell) {
-    case RecurrentCell::rnn_tanh:
+    case CellKind::rnn_tanh:
       return kTanh;
-    case RecurrentCell::rnn_relu:
+    case CellKind::rnn_relu:
       return kRelu;
-    case RecurrentCell::lstm:
+    case CellKind::lstm:
       return p.proj_size > 0 ? kProjectedLstm : kLstm;
-    case RecurrentCell::gru:
+    case CellKind::gru:
       break;
   }
   return kGru;
@@ -138,12 +137,10 @@ void check_one(const char* where, const std::string& name, const Tensor& tensor,
 
 }  // namespace
 
-const char* name_of(RecurrentCell cell) {
-  return cell == RecurrentCell::lstm ? "lstm" : cell == RecurrentCell::gru ? "gru" : "rnn";
-}
+const char* name_of(CellKind cell) { return cell == CellKind::lstm ? "lstm" : cell == CellKind::gru ? "gru" : "rnn"; }
 
-RecurrentCell cell_of(Nonlinearity nonlinearity) {
-  return nonlinearity == Nonlinearity::relu ? RecurrentCell::rnn_relu : RecurrentCell::rnn_tanh;
+CellKind cell_of(Nonlinearity nonlinearity) {
+  return nonlinearity == Nonlinearity::relu ? CellKind::rnn_relu : CellKind::rnn_tanh;
 }
 
 // --- checks ---------------------------------------------------------------------------------------------------------
@@ -175,8 +172,8 @@ void check_projected(const char* where, const RecurrentWeights& weights, const s
 
 }  // namespace
 
-std::int64_t check_weights(const char* where, RecurrentCell cell, const RecurrentWeights& weights,
-                           const std::string& suffix, std::int64_t input_size, DType dtype) {
+std::int64_t check_weights(const char* where, CellKind cell, const RecurrentWeights& weights, const std::string& suffix,
+                           std::int64_t input_size, DType dtype) {
   const std::string hh = "weight_hh" + suffix;
   const Shape& shape = weights.weight_hh.shape();
   const std::int64_t gates = kernels::gates_of(cell);
@@ -232,7 +229,7 @@ Tensor run_recurrent(const RecurrentParams& params, const Tensor& x, const Recur
   return apply(op_of(params), {inputs, count}, output, x.dtype(), &params, sizeof params, aux);
 }
 
-RecurrentWeights initial_weights(RecurrentCell cell, std::int64_t input_size, std::int64_t hidden_size, bool bias,
+RecurrentWeights initial_weights(CellKind cell, std::int64_t input_size, std::int64_t hidden_size, bool bias,
                                  std::int64_t proj_size) {
   const std::int64_t gates = kernels::gates_of(cell);
   const std::int64_t rows = checked::mul(gates, hidden_size).value_or(-1);  // a negative extent is refused

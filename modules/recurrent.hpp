@@ -2,14 +2,23 @@
 
 #include "kernels/recurrent.hpp"
 #include "taper/nn/rnn.hpp"
+#include "taper/nn/rnn_cell.hpp"
 
 // What the recurrent layers and the recurrent cells share.
 namespace taper::nn {
 
+using CellKind = kernels::RecurrentCell;
+
+/// Whether what `Options` describes has a second state, and how many inputs it takes with all states.
+template <class Options>
+constexpr bool kHasC = std::is_same_v<Options, LSTMOptions> || std::is_same_v<Options, LSTMCellOptions>;
+template <class Options>
+constexpr std::size_t kMaxInputs = kHasC<Options> ? 3 : 2;
+
 /// "rnn", "lstm" or "gru".
-const char* name_of(kernels::RecurrentCell cell);
-constexpr bool has_c(kernels::RecurrentCell cell) { return cell == kernels::RecurrentCell::lstm; }
-kernels::RecurrentCell cell_of(Nonlinearity nonlinearity);
+const char* name_of(CellKind cell);
+constexpr bool has_c(CellKind cell) { return cell == CellKind::lstm; }
+CellKind cell_of(Nonlinearity nonlinearity);
 
 /// What the projection makes of the hidden state; 0 without one.
 std::int64_t projection_of(const RecurrentWeights& weights);
@@ -19,8 +28,8 @@ void check_projection(const char* where, std::int64_t proj_size, std::int64_t hi
 
 /// Refuses weights that do not belong to `hidden_size` of `weight_hh`, to this many input features or to the input's
 /// element type. `suffix` is what their names end in, "_l0". Returns the hidden size.
-std::int64_t check_weights(const char* where, kernels::RecurrentCell cell, const RecurrentWeights& weights,
-                           const std::string& suffix, std::int64_t input_size, DType dtype);
+std::int64_t check_weights(const char* where, CellKind cell, const RecurrentWeights& weights, const std::string& suffix,
+                           std::int64_t input_size, DType dtype);
 
 /// Refuses an initial state that is given and of another shape or type. Errors: `ErrorKind::shape`,
 /// `ErrorKind::type`.
@@ -36,7 +45,7 @@ Tensor run_recurrent(const kernels::RecurrentParams& params, const Tensor& x, co
 
 /// Uniform in +-1 / sqrt(hidden_size), the biases undefined unless asked for, the projection unless its size is above
 /// 0.
-RecurrentWeights initial_weights(kernels::RecurrentCell cell, std::int64_t input_size, std::int64_t hidden_size,
-                                 bool bias, std::int64_t proj_size = 0);
+RecurrentWeights initial_weights(CellKind cell, std::int64_t input_size, std::int64_t hidden_size, bool bias,
+                                 std::int64_t proj_size = 0);
 
 }  // namespace taper::nn

@@ -12,7 +12,6 @@
 
 namespace taper::nn {
 
-using kernels::RecurrentCell;
 using kernels::RecurrentParams;
 
 namespace {
@@ -20,23 +19,24 @@ namespace {
 // --- geometry -------------------------------------------------------------------------------------------------------
 
 /// A sequence of vectors, as the layers see their input.
-struct Geometry {
+struct SequenceGeometry {
   std::int64_t steps, batch, input_size;
   bool batched;
 };
 
-Geometry geometry_of(const char* where, const Shape& input, bool batch_first) {
+SequenceGeometry geometry_of(const char* where, const Shape& input, bool batch_first) {
   const int rank = input.rank();
   if (rank != 2 && rank != 3)
     fail(ErrorKind::shape, where, ": wrong number of dimensions: expected 2-D unbatched or 3-D batched input, got ",
          rank, "-D ", input);
-  const Geometry g = rank == 2 ? Geometry{input[0], 1, input[1], false}
-                               : Geometry{input[batch_first ? 1 : 0], input[batch_first ? 0 : 1], input[2], true};
+  const SequenceGeometry g =
+      rank == 2 ? SequenceGeometry{input[0], 1, input[1], false}
+                : SequenceGeometry{input[batch_first ? 1 : 0], input[batch_first ? 0 : 1], input[2], true};
   if (g.steps == 0) fail(ErrorKind::shape, where, ": the sequence has no steps: expected >= 1, got 0 in ", input);
   return g;
 }
 
-Shape states_shape(const Geometry& g, std::int64_t states, std::int64_t hidden) {
+Shape states_shape(const SequenceGeometry& g, std::int64_t states, std::int64_t hidden) {
   return g.batched ? Shape{states, g.batch, hidden} : Shape{states, hidden};
 }
 
@@ -56,11 +56,11 @@ std::int64_t directions(bool bidirectional) { return bidirectional ? 2 : 1; }
 
 /// What a call computes from: the input, the weights of all layers, the states or nothing.
 struct Call {
-  RecurrentCell cell;
+  CellKind cell;
   const char* where;
   std::span<const RecurrentWeights> weights;
   RecurrentSettings settings;
-  Geometry geometry = {};
+  SequenceGeometry geometry = {};
   std::int64_t hidden = 0, projection = 0;
 
   std::size_t directions() const { return settings.bidirectional ? 2 : 1; }
@@ -173,12 +173,12 @@ RecurrentResult rnn(const Tensor& input, std::span<const RecurrentWeights> weigh
 
 LSTMResult lstm(const Tensor& input, std::span<const RecurrentWeights> weights, const LSTMState& state,
                 const RecurrentSettings& settings) {
-  return run({RecurrentCell::lstm, "lstm", weights, settings}, input, state, true);
+  return run({CellKind::lstm, "lstm", weights, settings}, input, state, true);
 }
 
 RecurrentResult gru(const Tensor& input, std::span<const RecurrentWeights> weights, const Tensor& h_0,
                     const RecurrentSettings& settings) {
-  const LSTMResult all = run({RecurrentCell::gru, "gru", weights, settings}, input, {h_0, {}}, true);
+  const LSTMResult all = run({CellKind::gru, "gru", weights, settings}, input, {h_0, {}}, true);
   return {all.output, all.h_n};
 }
 
@@ -188,9 +188,9 @@ RecurrentResult gru(const Tensor& input, std::span<const RecurrentWeights> weigh
 
 namespace {
 
-RecurrentCell cell_of(const RNNOptions& options) { return nn::cell_of(options.nonlinearity); }
-RecurrentCell cell_of(const LSTMOptions&) { return RecurrentCell::lstm; }
-RecurrentCell cell_of(const GRUOptions&) { return RecurrentCell::gru; }
+CellKind cell_of(const RNNOptions& options) { return nn::cell_of(options.nonlinearity); }
+CellKind cell_of(const LSTMOptions&) { return CellKind::lstm; }
+CellKind cell_of(const GRUOptions&) { return CellKind::gru; }
 
 LSTMState both(const Tensor& h_0) { return {h_0, {}}; }
 LSTMState both(const LSTMState& state) { return state; }
@@ -198,7 +198,7 @@ LSTMState both(const LSTMState& state) { return state; }
 template <class O>
 LSTMResult run_layer(const Recurrent<O>& layer, const Tensor& x, const LSTMState& state, bool with_states) {
   const O& o = layer.options();
-  const RecurrentCell cell = cell_of(o);
+  const CellKind cell = cell_of(o);
   return run({cell, name_of(cell), layer.weights, {o.batch_first, o.dropout, o.bidirectional, layer.is_training()}}, x,
              state, with_states);
 }
@@ -215,11 +215,6 @@ std::int64_t state_size(const O& options) {
   const std::int64_t projection = proj_size_of(options);
   return projection > 0 ? projection : options.hidden_size;
 }
-
-template <class O>
-constexpr bool kHasC = std::is_same_v<O, LSTMOptions>;
-template <class O>
-constexpr std::size_t kMaxInputs = kHasC<O> ? 3 : 2;
 
 /// Refuses initial states that are not all of them.
 template <class O>
@@ -242,7 +237,7 @@ LSTMState states_among(std::span<const Tensor> inputs) {
 
 template <class O>
 Recurrent<O>::Recurrent(O options) : Layer<O>(options) {
-  const RecurrentCell cell = cell_of(options);
+  const CellKind cell = cell_of(options);
   const std::int64_t d = directions(options.bidirectional), h = options.hidden_size;
   const std::int64_t input = given(name_of(cell), "input_size", options.input_size);
   const std::int64_t projection = proj_size_of(options);
@@ -293,7 +288,7 @@ Shape Recurrent<O>::infer(O& options, std::span<const Shape> inputs) {
   const char* const where = name_of(cell_of(options));
   const Shape& input = inputs[0];
   check_count<O>(inputs.size());
-  const Geometry g = geometry_of(where, input, options.batch_first);
+  const SequenceGeometry g = geometry_of(where, input, options.batch_first);
   complete_option(where, "input_size", options.input_size, g.input_size, input);
   const std::int64_t d = directions(options.bidirectional), h = options.hidden_size;
   check_projection(where, proj_size_of(options), h);
@@ -322,7 +317,7 @@ std::vector<std::string> Recurrent<O>::further_outputs(const O&) {
 
 template <class O>
 std::vector<Outline> Recurrent<O>::infer_further(const O& options, std::span<const Shape> inputs) {
-  const Geometry g = geometry_of(name_of(cell_of(options)), inputs[0], options.batch_first);
+  const SequenceGeometry g = geometry_of(name_of(cell_of(options)), inputs[0], options.batch_first);
   const std::int64_t states = options.num_layers * directions(options.bidirectional);
   std::vector<Outline> outlines = {states_shape(g, states, state_size(options))};
   if (kHasC<O>) outlines.push_back(states_shape(g, states, options.hidden_size));

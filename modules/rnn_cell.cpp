@@ -9,8 +9,6 @@
 
 namespace taper::nn {
 
-using CellKind = kernels::RecurrentCell;
-
 namespace {
 
 const char* where_of(CellKind cell) {
@@ -79,14 +77,9 @@ CellKind cell_of(const RNNCellOptions& options) { return nn::cell_of(options.non
 CellKind cell_of(const LSTMCellOptions&) { return CellKind::lstm; }
 CellKind cell_of(const GRUCellOptions&) { return CellKind::gru; }
 
-template <class O>
-constexpr bool kHasC = std::is_same_v<O, LSTMCellOptions>;
-template <class O>
-constexpr std::size_t kMaxInputs = kHasC<O> ? 3 : 2;
-
 /// Refuses states that are not all of them.
 template <class O>
-void check_count(std::size_t inputs) {
+void check_states_given(std::size_t inputs) {
   if (inputs == 1 || inputs == kMaxInputs<O>) return;
   fail(ErrorKind::config, O::kType, ": takes the input and all states or none: expected 1 or ", kMaxInputs<O>,
        " inputs, got ", inputs);
@@ -117,7 +110,7 @@ Tensor RecurrentCell<O>::forward_all(std::span<const Tensor> inputs) {
 
 template <class O>
 std::vector<Tensor> RecurrentCell<O>::forward_outputs(std::span<const Tensor> inputs) {
-  check_count<O>(inputs.size());
+  check_states_given<O>(inputs.size());
   LSTMState state;
   if (inputs.size() > 1) state.h = inputs[1];
   if (inputs.size() > 2) state.c = inputs[2];
@@ -138,7 +131,7 @@ template <class O>
 Shape RecurrentCell<O>::infer(O& options, std::span<const Shape> inputs) {
   const char* const where = where_of(cell_of(options));
   const Shape& input = inputs[0];
-  check_count<O>(inputs.size());
+  check_states_given<O>(inputs.size());
   check_input(where, input);
   complete_option(where, "input_size", options.input_size, input.back(), input);
   // Refuses a layer whose parameters cannot be counted; there are at most 4 gates.

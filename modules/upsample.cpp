@@ -84,19 +84,19 @@ namespace {
 constexpr const char* kName = "interpolate";
 
 template <class T>
-void forward(const ForwardArgs& args) {
+void upsample_forward(const ForwardArgs& args) {
   kernels::upsample(args.attributes_as<UpsampleParams>(), args.inputs[0].as<T>(), args.output.as<T>());
 }
 template <class T>
-void backward(const BackwardArgs& args) {
+void upsample_backward(const BackwardArgs& args) {
   const GradientSlot& dx = args.input_gradients[0];
   kernels::upsample_backward(args.attributes_as<UpsampleParams>(), args.output_gradient.as<T>(), dx.as<T>(), dx.add);
 }
 
 constexpr Op kInterpolate{.name = kName,
                           .derivative = "dx_j = sum of dy_i times the weight with which output i reads j",
-                          .forward = {forward<float>, forward<double>, nullptr},
-                          .backward = {backward<float>, backward<double>, nullptr}};
+                          .forward = {upsample_forward<float>, upsample_forward<double>, nullptr},
+                          .backward = {upsample_backward<float>, upsample_backward<double>, nullptr}};
 
 // --- geometry, for any number of spatial dimensions -----------------------------------------------------------------
 
@@ -181,20 +181,20 @@ Resampling resampling(const UpsampleOptions& o, int d, std::int64_t in) {
   return axis;
 }
 
-struct Geometry {
+struct ResizeGeometry {
   UpsampleParams params;
   Shape output;
 };
 
 /// `text` writes the input in messages.
-Geometry geometry_of(const UpsampleOptions& o, const Shape& input, std::string (*text)(const Shape&)) {
+ResizeGeometry geometry_of(const UpsampleOptions& o, const Shape& input, std::string (*text)(const Shape&)) {
   check_options(o);
   check_dimensions(o, text, input);
   const int dims = input.rank() - 2;
   check_spatial_input(kName, input, dims);
   const std::span<const std::int64_t> in(input.end() - dims, std::size_t(dims));
   check_adaptive_input(kName, in);
-  Geometry g;
+  ResizeGeometry g;
   g.params.planes = planes(input, dims);
   g.params.cubic = o.mode == UpsampleMode::bicubic;
   g.output = input;
@@ -207,7 +207,7 @@ Geometry geometry_of(const UpsampleOptions& o, const Shape& input, std::string (
 }
 
 /// The means of the parts that an input is cut into.
-Tensor averaged(const Tensor& input, const Geometry& g) {
+Tensor averaged(const Tensor& input, const ResizeGeometry& g) {
   const auto size = [&](int d) { return g.params.axis[d].out; };
   switch (input.dim()) {
     case 3:
@@ -234,7 +234,7 @@ namespace functional {
 
 Tensor interpolate(const Tensor& input, const UpsampleOptions& options) {
   check_floating(kName, input.dtype());
-  const Geometry g = geometry_of(options, input.shape(), to_string);
+  const ResizeGeometry g = geometry_of(options, input.shape(), to_string);
   if (options.mode == UpsampleMode::area) return averaged(input, g);
   return autograd::apply(kInterpolate, {input}, g.output, input.dtype(), g.params);
 }
