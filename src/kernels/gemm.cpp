@@ -170,7 +170,7 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
     return gemm<T>(q, a, b, c, nullptr);
   }
   if (few) return multiply_few(p, a, b, c);
-  const Grid grid = cut(p.m, p.n, p.k, p.batch);
+  const Grid grid = cut(p.m, p.n, p.k, p.batch, p.packed_b ? kWidestPanel : kWidestPanel / 2);
   parallel_for(p.batch * grid.units(), grid.work, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last;) {
       const Region region = region_of(p, grid, unit, last, sizeof(T) == sizeof(float));

@@ -25,8 +25,13 @@ struct GemmParams {
 template <class T>
 void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias = nullptr);
 
+/// Columns of the panels that packed operands consist of, on the processors with the widest vectors.
+inline constexpr std::int64_t kWidestPanel = 32;
+
 /// Room for a packed [k, n].
-constexpr std::int64_t packed_size(std::int64_t k, std::int64_t n) { return (n + 31) / 32 * 32 * k; }
+constexpr std::int64_t packed_size(std::int64_t k, std::int64_t n) {
+  return (n + kWidestPanel - 1) / kWidestPanel * kWidestPanel * k;
+}
 
 /// packed = op(B), [k, n], for several products with `packed_b`. It serves the instruction set that made it.
 template <class T>

@@ -1,5 +1,7 @@
 #include "kernels/parallel.hpp"
 
+#include <algorithm>
+
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -18,8 +20,9 @@ void parallel_ranges(std::int64_t units, double work, void (*range)(const void*,
       mode.set();
       const std::int64_t n = omp_get_num_threads(), t = omp_get_thread_num();
       const std::int64_t each = units / n, rest = units % n;
-      const std::int64_t first = t * each + (t < rest ? t : rest);
-      range(body, first, first + each + (t < rest ? 1 : 0));
+      // The last threads take one more: the last unit is often smaller than the others.
+      const auto start = [&](std::int64_t i) { return i * each + std::max<std::int64_t>(0, i + rest - n); };
+      range(body, start(t), start(t + 1));
       own.set();
     }
     return;

@@ -221,7 +221,8 @@ inline std::int64_t parallel_work(std::int64_t elements, std::int64_t depth) {
                                 std::min<std::int64_t>(elements, 1 << 24) * std::min<std::int64_t>(depth, 1 << 24) / 4);
 }
 
-/// How a product is cut into units of work: a grid of blocks that depends on the size of the problem only.
+/// How a product is cut into units of work: a grid of blocks that depends on the size of the problem only. The columns
+/// of a block but the last are a multiple of `column_multiple`.
 struct Grid {
   std::int64_t row_step, column_step;  ///< extents of one block
   std::int64_t row_units, column_units;
@@ -229,7 +230,8 @@ struct Grid {
 
   std::int64_t units() const { return row_units * column_units; }
 };
-Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t batch);
+Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t batch,
+         std::int64_t column_multiple = 16);
 
 /// A function that sums the terms [first, first + n) to y, or adds them with `more`, and what it is called with.
 template <class T>
