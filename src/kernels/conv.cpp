@@ -1,6 +1,7 @@
 #include "kernels/conv.hpp"
 
 #include <numeric>
+#include <utility>
 
 #include "kernels/conv_geometry.hpp"
 #include "kernels/conv_planes.hpp"
@@ -59,6 +60,34 @@ inline void add_bias_run(const T* x, std::int64_t n, T b, T* y) {
   part(n - step);
 }
 
+/// y[2 l] = x[l] + b for one vector of x; what lies between is written as it was, and nothing beyond the last result.
+template <class T, std::size_t... I>
+inline void spread_part(const T* x, T b, T* y, std::index_sequence<I...>) {
+  constexpr std::size_t n = sizeof...(I);
+  typedef T Part __attribute__((vector_size(n * sizeof(T))));
+  Part v, low, high;
+  std::memcpy(&v, x, sizeof v);
+  std::memcpy(&low, y, sizeof low);
+  std::memcpy(&high, y + n - 1, sizeof high);
+  v += b;
+  // Results have even places in `low`, odd ones in `high`, which counts from n - 1.
+  low = __builtin_shufflevector(low, v, (I % 2 == 0 ? n + I / 2 : I)...);
+  high = __builtin_shufflevector(high, v, (I % 2 != 0 ? n + n / 2 + I / 2 : I)...);
+  std::memcpy(y, &low, sizeof low);
+  std::memcpy(y + n - 1, &high, sizeof high);
+}
+
+/// y[2 l] = x[l] + b for l < n.
+template <class T>
+void spread_bias_run(const T* x, std::int64_t n, T b, T* y) {
+  for_parts<T, kVectorWidth>(
+      n,
+      [&](std::int64_t l, auto bytes) {
+        spread_part(x + l, b, y + 2 * l, std::make_index_sequence<decltype(bytes)::value / sizeof(T)>());
+      },
+      [&](std::int64_t l) { y[2 * l] = x[l] + b; });
+}
+
 /// Where the results of one block of rows go: `y` is its first channel in sample 0; `b` may be null.
 template <class T>
 struct Target {
@@ -72,9 +101,10 @@ struct Target {
   void store(const T* from, std::int64_t n, std::int64_t sample, std::int64_t to, std::int64_t stride) const {
     const std::int64_t channel = s.result_size;
     T* first = y + sample * s.result_sample() + to;
-    if (stride == 1 && !add) {
+    if (stride <= 2 && !add) {
       for (std::int64_t r = 0; r < rows; ++r)
-        add_bias_run(from + r * row, n, b != nullptr ? b[r] : T(0), first + r * channel);
+        (stride == 1 ? add_bias_run<T> : spread_bias_run<T>)(from + r * row, n, b != nullptr ? b[r] : T(0),
+                                                             first + r * channel);
       return;
     }
     // y[l * stride] = x[l] + b, or +=
@@ -92,6 +122,13 @@ struct Target {
   std::int64_t place(const Run& run) const {
     const auto at = [&](int d, std::int64_t i) { return s.axis[d].to_first + i * s.axis[d].to_step; };
     return at(0, run.d) * s.result[1] * s.result[2] + at(1, run.h) * s.result_line + at(2, run.first);
+  }
+  /// What a region's results, and those beside them, are stored over.
+  Ahead<T> results(const Region& r) const {
+    const std::int64_t lines = r.lines * s.axis[1].to_step;
+    const T* first = y + r.sample * s.result_sample() + place({r.sample, r.d, r.h, r.w, r.w, 0});
+    if (lines > 1 && s.result_line != s.result[2]) return {first, s.result_line, lines, rows * s.result_size};
+    return {first, s.result_size, rows, (lines - 1) * s.result_line + r.width * s.axis[2].to_step};
   }
   /// Stores the positions [first, last) of a line.
   void store_line(const T* from, const Run& run) const {
@@ -115,13 +152,14 @@ class Terms {
   std::int64_t vector[kSlabColumns / kLanes<T>], result[kSlabColumns / kLanes<T>];
   int count[kSlabColumns / kLanes<T>];
 
-  /// `slab` is null for packed operands.
-  Terms(const Sweep& s, const Slab* slab) : s_(s), slab_(slab), taps_(s.tap_count()) {
+  /// Begins with a sweep. `slab` is null for packed operands.
+  [[gnu::noinline]] void begin(const Sweep& s, const Slab* slab) {
+    s_ = &s, slab_ = slab, taps_ = s.tap_count();
     Place p{};
     for (std::int64_t t = 0; t < std::min(taps_, kDeepBlock); ++t, step(p, s.taps)) {
-      tap_a_[t] = s.weight(p);
-      if (slab) tap_b_[t] = slab->element(s, p);
-      tap_signal_[t] = s.axis[2].shift + p.at[2] * s.axis[2].shift_step;
+      tap_a_[t] = of_tap(kWeight, p);
+      if (slab) tap_b_[t] = of_tap(kSlab, p);
+      tap_signal_[t] = of_tap(kSignal, p);
     }
   }
 
@@ -135,35 +173,40 @@ class Terms {
       }
   }
   /// Lists where the weights of the terms [k, k + n) lie.
-  void list_a(std::int64_t k, std::int64_t n) {
-    for_terms(k, n, a, 0, s_.w_channel, tap_a_, [&](const Place& p) { return s_.weight(p); });
-  }
+  void list_a(std::int64_t k, std::int64_t n) { list(k, n, a, 0, s_->w_channel, tap_a_, kWeight); }
   /// Lists where the terms [k, k + n) find their elements: in the slab of the channels from `k / taps` on, or in a line
   /// of the signal.
   void list_b(std::int64_t k, std::int64_t n, bool in_signal) {
     if (in_signal)
-      for_terms(k, n, b, 0, s_.signal_size, tap_signal_, [](const Place&) { return 0; });
+      list(k, n, b, 0, s_->signal_size, tap_signal_, kSignal);
     else
-      for_terms(k, n, b, k / taps_, slab_->volume, tap_b_, [&](const Place& p) { return slab_->element(s_, p); });
+      list(k, n, b, k / taps_, slab_->volume, tap_b_, kSlab);
   }
 
  private:
-  /// list[q] = (channel - first) * stride + what the tap adds, which `of_tap` tells where the table is too short.
-  template <class OfTap>
-  void for_terms(std::int64_t k, std::int64_t n, std::int64_t* list, std::int64_t first, std::int64_t stride,
-                 const std::int64_t* table, const OfTap& of_tap) {
+  enum Kind { kWeight, kSlab, kSignal };
+
+  /// Where a tap's weight or element lies.
+  std::int64_t of_tap(Kind kind, const Place& tap) const {
+    return kind == kWeight ? s_->weight(tap)
+           : kind == kSlab ? slab_->element(*s_, tap)
+                           : s_->axis[2].shift + tap.at[2] * s_->axis[2].shift_step;
+  }
+  /// list[q] = (channel - first) * stride + what the tap adds, which `table` tells where it is long enough.
+  [[gnu::noinline]] void list(std::int64_t k, std::int64_t n, std::int64_t* to, std::int64_t first, std::int64_t stride,
+                              const std::int64_t* table, Kind kind) {
     std::int64_t c = k / taps_, t = k % taps_;
     for (std::int64_t q = 0; q < n; ++c, t = 0) {
       const std::int64_t end = std::min(n, q + taps_ - t), base = (c - first) * stride;
       if (taps_ <= kDeepBlock) {
-        for (; q < end; ++q, ++t) list[q] = base + table[t];
+        for (; q < end; ++q, ++t) to[q] = base + table[t];
       } else {
-        for (Place p = locate(t, s_.taps); q < end; ++q, step(p, s_.taps)) list[q] = base + of_tap(p);
+        for (Place p = locate(t, s_->taps); q < end; ++q, step(p, s_->taps)) to[q] = base + of_tap(kind, p);
       }
     }
   }
 
-  const Sweep& s_;
+  const Sweep* s_;
   const Slab* slab_;
   std::int64_t taps_, tap_a_[kDeepBlock], tap_b_[kDeepBlock], tap_signal_[kDeepBlock];
 };
@@ -185,7 +228,8 @@ void run_packed(const Sweep& s, const Grid& grid, const T* x, const T* w, const 
                const Scratch<T>& own = scratch<T>();
                const std::int64_t row = packed_row<T>(columns);
                const T* weight = w + g * s.w_group + i * s.w_row;
-               Terms<T> terms(s, nullptr);
+               Terms<T> terms;
+               terms.begin(s, nullptr);
                terms.list_results(1, columns, 0);
                const auto operands = [&](std::int64_t k, std::int64_t n) {
                  pack_taps(s, x + g * s.channels * s.signal_size, k, n, j, columns, own.right, row);
@@ -214,22 +258,31 @@ const T* within_line(const Sweep& s, const Region& r, const T* x) {
   return x + d * s.axis[1].length * axis.length + h * s.signal_line + r.w;
 }
 
-/// Gives each block a slab.
+/// Sweeps whose blocks have slabs, of the same regions and into the same result.
+struct Sweeps {
+  static constexpr int kMost = 4;
+  Sweep sweep[kMost];
+  Slab slab[kMost];
+  int count;
+};
+
+/// Sums sweeps one after another in each region, whose results lie between each other.
 template <class T>
-void run_slabs(const Sweep& s, const Slab& slab, std::int64_t row_step, const T* x, const T* w, const T* b, T* y,
-               bool add) {
-  const std::int64_t taps = s.tap_count(), depth = s.channels * taps;
-  const std::int64_t bands = ceil_div(s.rows, row_step), regions = region_count(s, slab);
-  const auto signal_of = [&](std::int64_t index, const Region& area) {
-    return x + area.sample * s.signal_sample() + index / (bands * regions) * s.channels * s.signal_size;
-  };
-  const auto unit = [&](std::int64_t index, bool last, Terms<T>& terms) {
+void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w, const T* b, T* y, bool add) {
+  const std::int64_t bands = ceil_div(all.sweep[0].rows, row_step), regions = region_count(all.sweep[0], all.slab[0]);
+  const auto unit = [&](int which, std::int64_t index, bool last, Terms<T>& terms) {
     const Scratch<T>& own = scratch<T>();
+    const Sweep& s = all.sweep[which];
+    const Slab& slab = all.slab[which];
+    const std::int64_t taps = s.tap_count(), depth = s.channels * taps;
     const std::int64_t g = index / (bands * regions), i = index / regions % bands * row_step;
     const std::int64_t rows = std::min(row_step, s.rows - i);
+    const auto signal_of = [&](std::int64_t at, const Region& r) {
+      return x + r.sample * s.signal_sample() + at / (bands * regions) * s.channels * s.signal_size;
+    };
     const Region area = region(s, slab, index % regions), next = region(s, slab, (index + 1) % regions);
-    const T* weight = w + g * s.w_group + i * s.w_row;
     const T *signal = signal_of(index, area), *next_signal = last ? nullptr : signal_of(index + 1, next);
+    const T* weight = w + g * s.w_group + i * s.w_row;
     const T* direct = within_line(s, area, signal);
     const Target<T> to = target(s, g, i, rows, slab.row, b, y, add);
     const auto operands = [&](std::int64_t k, std::int64_t n) {
@@ -243,42 +296,73 @@ void run_slabs(const Sweep& s, const Slab& slab, std::int64_t row_step, const T*
         pair.ahead[0] = source(s, slab, area, signal + end * s.signal_size, std::min(end - c, s.channels - end));
       else if (!last)
         pair.ahead[0] = source(s, slab, next, next_signal, std::min(end, s.channels));
+      if (k + n == depth && which == 0 && !slab.direct) pair.ahead[1] = to.results(area);
       return pair;
     };
     const std::int64_t columns = (area.lines - 1) * slab.result_line + area.width;
+    T* c = own.result;
+    std::int64_t row = slab.row;
     if (slab.direct) {
       terms.list_results(area.lines, area.width, s.axis[1].to_step * s.result_line);
-      T* const first =
-          to.y + area.sample * s.result_sample() + to.place({area.sample, area.d, area.h, area.w, area.w, 0});
-      sum_block<T>(rows, columns, depth, operands, first, s.result_size, add, kBlockColumns, slab_step(depth));
-      return;
+      c = to.y + area.sample * s.result_sample() + to.place({area.sample, area.d, area.h, area.w, area.w, 0});
+      row = s.result_size;
+    } else {
+      terms.list_results(1, columns, 0);
     }
-    terms.list_results(1, columns, 0);
-    sum_block<T>(rows, columns, depth, operands, own.result, slab.row, false, slab.row, slab_step(depth));
+    sum_block<T>(rows, columns, depth, operands, c, row, slab.direct && add, slab.row, slab_step(depth));
+    if (slab.direct) return;
     for (std::int64_t line = 0; line < area.lines; ++line)
       to.store_line(own.result + line * slab.result_line,
                     {area.sample, area.d, area.h + line, area.w, area.w + area.width, 0});
   };
-  parallel_for(s.groups * bands * regions, parallel_work(row_step * slab.columns(), depth),
+  std::int64_t depth = 0;
+  for (int i = 0; i < all.count; ++i) depth += all.sweep[i].channels * all.sweep[i].tap_count();
+  parallel_for(all.sweep[0].groups * bands * regions, parallel_work(row_step * all.slab[0].columns(), depth),
                [&](std::int64_t first, std::int64_t last) {
-                 Terms<T> terms(s, &slab);
-                 slab.list_vectors(kLanes<T>, terms.vector);
-                 for (std::int64_t index = first; index < last; ++index) unit(index, index + 1 == last, terms);
+                 Terms<T> terms;
+                 for (std::int64_t index = first; index < last; ++index)
+                   for (int i = 0; i < all.count; ++i) {
+                     if (index == first || all.count > 1) {
+                       terms.begin(all.sweep[i], &all.slab[i]);
+                       all.slab[i].list_vectors(kLanes<T>, terms.vector);
+                     }
+                     unit(i, index, i + 1 < all.count || index + 1 == last, terms);
+                   }
                });
 }
 
-/// y = the sum of a sweep plus `b`, which may be null, or += with `add`.
+/// y = the sum of each sweep plus `b`, which may be null, or += with `add`.
 template <class T>
-void run(const Sweep& s, const T* x, const T* w, const T* b, T* y, bool add) {
-  const std::int64_t columns = s.batch * s.position_count();
-  if (s.rows <= 0 || columns <= 0) return;
-  const Grid grid = cut(s.rows, columns, s.channels * s.tap_count(), s.groups);
-  const Sweep lines = s.lines_only ? s.stacked() : s;
-  const Slab slab = plan_slab<T>(lines, grid.row_step);
-  if (slab.use)
-    run_slabs(lines, slab, grid.row_step, x, w, b, y, add);
-  else
-    run_packed(s, grid, x, w, b, y, add);
+void run(const Sweep* sweeps, int count, const T* x, const T* w, const T* b, T* y, bool add) {
+  Sweeps together;
+  together.count = 0;
+  std::int64_t row_step = 0;
+  const auto run_together = [&] {
+    if (together.count > 0) run_slabs(together, row_step, x, w, b, y, add);
+    together.count = 0;
+  };
+  for (int i = 0; i < count; ++i) {
+    const Sweep& s = sweeps[i];
+    const std::int64_t columns = s.batch * s.position_count();
+    if (s.rows <= 0 || columns <= 0) continue;
+    const Grid grid = cut(s.rows, columns, s.channels * s.tap_count(), s.groups);
+    const Sweep lines = s.lines_only ? s.stacked() : s;
+    const Slab slab = plan_slab<T>(lines, grid.row_step);
+    if (!slab.use) {
+      run_packed(s, grid, x, w, b, y, add);
+      continue;
+    }
+    const Sweep& first = together.sweep[0];
+    const auto same = [&](int d) { return first.positions[d] == lines.positions[d]; };
+    if (together.count > 0 &&
+        (row_step != grid.row_step || !same(0) || !same(1) || !same(2) || together.slab[0].lines != slab.lines ||
+         together.slab[0].width != slab.width || together.count == Sweeps::kMost))
+      run_together();
+    row_step = grid.row_step;
+    together.sweep[together.count] = lines;
+    together.slab[together.count++] = slab;
+  }
+  run_together();
 }
 
 }  // namespace
@@ -290,15 +374,17 @@ void conv_forward(const ConvParams& params, const T* x, const T* w, const T* b, 
   const std::int64_t out = outputs(p);
   if (p.batch <= 0 || p.out_channels <= 0 || out <= 0) return;
   // y[n, o, i] = b[o] + sum over (c, t) of w[o, c, t] x[n, c, i s + t d - pad]
-  if (p.in_channels > 0 && taps_of(p) > 0) return run(forward_sweep(p), x, w, b, y, add);
+  if (p.in_channels > 0 && taps_of(p) > 0) {
+    const Sweep s = forward_sweep(p);
+    return run(&s, 1, x, w, b, y, add);
+  }
   for (std::int64_t i = 0; i < p.batch * p.out_channels && !add; ++i)
     fill(out, b != nullptr ? b[i % p.out_channels] : T(0), y + i * out);
 }
 
 template <class T>
-void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* dx, bool add) {
+void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* dx, bool add, const T* b) {
   const ConvParams p = merged(params);
-  if (plane_backward_input(p, dy, w, dx, add)) return;
   if (p.batch <= 0 || p.in_channels <= 0 || inputs(p) <= 0) return;
   const bool nothing = p.out_channels <= 0 || outputs(p) <= 0 || taps_of(p) <= 0;
   std::int64_t turns[3];
@@ -307,19 +393,37 @@ void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* d
     turns[d] = std::min(p.kernel[d], period(p, d));
     complete = complete && turns[d] == p.stride[d];
   }
+  if (b != nullptr && (!complete || p.stride[2] == 1)) {
+    // dx[n, c, q] = b[c], to which the products are added
+    const std::int64_t positions = inputs(p), channels = p.in_channels;
+    parallel_for(p.batch * channels, positions, [=](std::int64_t first, std::int64_t last) {
+      for (std::int64_t plane = first; plane < last; ++plane)
+        fill(positions, b[plane % channels], dx + plane * positions);
+    });
+    b = nullptr;
+    add = true;
+  }
+  if (b == nullptr && plane_backward_input(p, dy, w, dx, add)) return;
   if (!complete && !add) fill(p.batch * p.in_channels * inputs(p), T(0), dx);
   if (nothing) return;
   // dx[n, c, q] = sum over (o, t) of w[o, c, t] dy[n, o, i], i s = q + pad - t d
+  Sweep sweeps[Sweeps::kMost];
+  int count = 0;
   for (std::int64_t d = 0; d < turns[0]; ++d)
     for (std::int64_t h = 0; h < turns[1]; ++h)
-      for (std::int64_t l = 0; l < turns[2]; ++l)
-        run(input_sweep(p, {d, h, l}), dy, w, static_cast<const T*>(nullptr), dx, add);
+      for (std::int64_t l = 0; l < turns[2]; ++l) {
+        sweeps[count++] = input_sweep(p, {d, h, l});
+        if (count < Sweeps::kMost) continue;
+        run(sweeps, count, dy, w, b, dx, add);
+        count = 0;
+      }
+  run(sweeps, count, dy, w, b, dx, add);
 }
 
 template void conv_forward(const ConvParams&, const float*, const float*, const float*, float*, bool);
-template void conv_backward_input(const ConvParams&, const float*, const float*, float*, bool);
+template void conv_backward_input(const ConvParams&, const float*, const float*, float*, bool, const float*);
 #ifndef TAPER_ONLY_FLOAT32
 template void conv_forward(const ConvParams&, const double*, const double*, const double*, double*, bool);
-template void conv_backward_input(const ConvParams&, const double*, const double*, double*, bool);
+template void conv_backward_input(const ConvParams&, const double*, const double*, double*, bool, const double*);
 #endif
 }  // namespace taper::kernels

@@ -24,9 +24,10 @@ struct ConvParams {
 template <class T>
 void conv_forward(const ConvParams& p, const T* x, const T* w, const T* b, T* y, bool add = false);
 
-/// Gradient to the input, shaped as x: overwrites dx, or adds to it with `add`.
+/// Gradient to the input, shaped as x, plus `b`: overwrites dx, or adds to it with `add`. `b` is [in_channels] or null;
+/// null with `add`.
 template <class T>
-void conv_backward_input(const ConvParams& p, const T* dy, const T* w, T* dx, bool add);
+void conv_backward_input(const ConvParams& p, const T* dy, const T* w, T* dx, bool add, const T* b = nullptr);
 
 /// Gradient to the weight, shaped as w: overwrites dw, or adds to it with `add`.
 template <class T>

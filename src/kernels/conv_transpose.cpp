@@ -2,21 +2,11 @@
 
 #include <algorithm>
 
-#include "kernels/parallel.hpp"
-
 namespace taper::kernels {
 
 template <class T>
 void conv_transpose_forward(const ConvParams& p, const T* x, const T* w, const T* b, T* y) {
-  const std::int64_t positions = p.in[0] * p.in[1] * p.in[2];
-  if (b != nullptr) {
-    // y[n, c, q] = b[c], to which the products are added
-    parallel_for(p.batch * p.in_channels, positions, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t plane = first; plane < last; ++plane)
-        std::fill_n(y + plane * positions, positions, b[plane % p.in_channels]);
-    });
-  }
-  conv_backward_input(p, x, w, y, b != nullptr);
+  conv_backward_input(p, x, w, y, false, b);
 }
 
 template <class T>
