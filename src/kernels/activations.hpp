@@ -1,8 +1,7 @@
 #pragma once
 
-#include <numbers>
-
 #include "kernels/elementwise.hpp"
+#include "kernels/vector_gates.hpp"
 
 // The activation functions, as maps for `map` and `map_grad`. Constants and conventions at kinks are PyTorch's.
 
@@ -18,7 +17,7 @@ struct Tanh {
   }
   template <class T>
   T grad(T dy, T y) const {
-    return dy * (1 - y * y);
+    return dy * ((1 - y) * (1 + y));
   }
 };
 
@@ -74,7 +73,7 @@ struct Elu {
   static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
-    return x <= 0 ? each<T>(alpha) * vector_expm1_negative(x) : x;
+    return x <= 0 ? vector_expm1_negative(x, Element<T>(alpha)) : x;
   }
   template <class T>
   T grad(T dy, T x) const {
@@ -86,12 +85,15 @@ struct Elu {
 struct Selu {
   static constexpr double kAlpha = 1.6732632423543772848170429916717;
   static constexpr double kScale = 1.0507009873554804934193349852946;
+  static constexpr double kProductRest = 2.36198e-16;  // what the product loses as a double
   static constexpr Needs needs = Needs::input;
   static constexpr int cost = 20;
   static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
-    return x <= 0 ? each<T>(kAlpha * kScale) * vector_expm1_negative(x) : each<T>(kScale) * x;
+    using E = Element<T>;
+    constexpr E kSlope = E(kAlpha * kScale), kRest = E(kAlpha * kScale - kSlope + kProductRest);
+    return x <= 0 ? vector_expm1_negative(x, kSlope, kRest) : each<T>(kScale) * x;
   }
   template <class T>
   T grad(T dy, T x) const {
@@ -106,14 +108,11 @@ struct Gelu {
   static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
-    const auto tail = normal_tail(x);
-    return x * (x < 0 ? tail.beyond : 1 - tail.beyond);
+    return vector_gelu(x);
   }
   template <class T>
   T grad(T dy, T x) const {
-    const auto tail = normal_tail(x);
-    const T density = each<T>(std::numbers::inv_sqrtpi / std::numbers::sqrt2) * tail.bell;
-    return dy * fused(x, density, x < 0 ? tail.beyond : 1 - tail.beyond);
+    return dy * vector_gelu_slope(x);
   }
 };
 
@@ -124,20 +123,11 @@ struct GeluTanh {
   static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
-    return each<T>(0.5) * x * (1 + vector_tanh(inner(x)));
+    return vector_gelu_tanh(x);
   }
   template <class T>
   T grad(T dy, T x) const {
-    const T t = vector_tanh(inner(x));
-    const T slope = each<T>(kBeta) * (1 + each<T>(3 * kKappa) * x * x), half = each<T>(0.5);
-    return dy * (half * (1 + t) + half * x * (1 - t * t) * slope);
-  }
-
- private:
-  static constexpr double kBeta = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, kKappa = 0.044715;
-  template <class T>
-  static T inner(T x) {
-    return each<T>(kBeta) * (x + each<T>(kKappa) * x * x * x);
+    return dy * vector_gelu_tanh_slope(x);
   }
 };
 
@@ -148,12 +138,11 @@ struct Silu {
   static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
-    return x * vector_sigmoid(x);
+    return vector_silu(x);
   }
   template <class T>
   T grad(T dy, T x) const {
-    const T s = vector_sigmoid(x);
-    return dy * (s * (1 + x * (1 - s)));
+    return dy * vector_silu_slope(x);
   }
 };
 
@@ -165,13 +154,11 @@ struct Softplus {
   static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
-    const T z = x * each<T>(beta), soft = vector_log1p(vector_exp(z)) / each<T>(beta);
-    return z > each<T>(threshold) ? x : soft;
+    return x * each<T>(beta) > each<T>(threshold) ? x : vector_softplus(x, Element<T>(beta));
   }
   template <class T>
   T grad(T dy, T x) const {
-    const T scaled = x * each<T>(beta), z = vector_exp(scaled);
-    return scaled > each<T>(threshold) ? dy : dy * (z / (z + 1));
+    return x * each<T>(beta) > each<T>(threshold) ? dy : dy * vector_softplus_slope(x, Element<T>(beta));
   }
 };
 

@@ -6,7 +6,9 @@
 
 #include "kernels/broadcast_tiles.hpp"
 #include "kernels/loop_hints.hpp"
+#include "kernels/packs.hpp"
 #include "kernels/reduce_driver.hpp"
+#include "kernels/vector_power.hpp"
 
 namespace taper::kernels {
 
@@ -86,17 +88,18 @@ struct Div {
 };
 
 struct Power {
+  static constexpr bool packs = true;
   template <class T>
   static T f(T a, T b) {
-    return std::pow(a, b);
+    return vector_power(a, b);
   }
   template <class T>
   static T da(T dy, T a, T b) {
-    return b == 0 ? T(0) : dy * (b * std::pow(a, b - 1));
+    return b == 0 ? T{} : dy * (b * vector_power(a, b - 1));
   }
   template <class T>
   static T db(T dy, T a, T b) {
-    return a == 0 && b >= 0 ? T(0) : dy * (std::pow(a, b) * std::log(a));
+    return (a == 0) & (b >= 0) ? T{} : dy * (vector_power(a, b) * vector_log(a));
   }
 };
 
@@ -266,25 +269,40 @@ GradPlan reads_dy_alone(const GradPlan& plan) {
   return p;
 }
 
+template <class Op>
+constexpr bool kInPacks = requires { Op::packs; };
+
 template <class Op, class T, class Y>
 [[gnu::noinline]] void row_of(const T* a, const T* b, Y* y, std::int64_t n) {
   // y_i = f(a_i, b_i)
-  TAPER_INDEPENDENT_TURNS
-  for (std::int64_t i = 0; i < n; ++i) y[i] = Op::f(a[i], b[i]);
+  if constexpr (kInPacks<Op>) {
+    for (AnyPack at{0, n}; at; at.next<T>()) at.store(y, Op::f(at(a), at(b)));
+  } else {
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t i = 0; i < n; ++i) y[i] = Op::f(a[i], b[i]);
+  }
 }
 
 template <class Op, class T>
 [[gnu::noinline]] void da_of(const T* g, const T* a, const T* b, T* d, std::int64_t n) {
   // d_i = (df / da)(a_i, b_i) g_i
-  TAPER_INDEPENDENT_TURNS
-  for (std::int64_t i = 0; i < n; ++i) d[i] = Op::da(g[i], a[i], b[i]);
+  if constexpr (kInPacks<Op>) {
+    for (AnyPack at{0, n}; at; at.next<T>()) at.store(d, Op::da(at(g), at(a), at(b)));
+  } else {
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t i = 0; i < n; ++i) d[i] = Op::da(g[i], a[i], b[i]);
+  }
 }
 
 template <class Op, class T>
 [[gnu::noinline]] void db_of(const T* g, const T* a, const T* b, T* d, std::int64_t n) {
   // d_i = (df / db)(a_i, b_i) g_i
-  TAPER_INDEPENDENT_TURNS
-  for (std::int64_t i = 0; i < n; ++i) d[i] = Op::db(g[i], a[i], b[i]);
+  if constexpr (kInPacks<Op>) {
+    for (AnyPack at{0, n}; at; at.next<T>()) at.store(d, Op::db(at(g), at(a), at(b)));
+  } else {
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t i = 0; i < n; ++i) d[i] = Op::db(g[i], a[i], b[i]);
+  }
 }
 
 }  // namespace

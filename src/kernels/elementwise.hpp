@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/vector_math.hpp"
+#include "kernels/vector_power.hpp"
 #include "kernels/vector_trig.hpp"
 
 namespace taper::kernels {
@@ -145,7 +146,7 @@ struct Rsqrt {
   }
   template <class T>
   T grad(T dy, T y) const {
-    return T(-0.5) * dy * (y * y * y);
+    return dy * ((T(-0.5) * y) * (y * y));
   }
 };
 
@@ -208,31 +209,63 @@ struct Clamp {
   }
 };
 
-/// x^exponent, for every x if the exponent is 0 or 1, else as std::pow.
+/// x^exponent: by roots, products and quotients where these are few, as in PyTorch, else as std::pow. The gradient for
+/// exponent 0 is 0 everywhere.
 struct Pow {
-  double exponent = 1;
+  explicit Pow(double e = 1) : exponent(e), value(way_of(e)), slope(e == 0 ? Way::zero : way_of(e - 1)) {}
+
+  double exponent;
   static constexpr Needs needs = Needs::input;
   static constexpr int cost = 24;
+  static constexpr bool packs = true;
   template <class T>
   T f(T x) const {
-    return power(x, exponent);
+    return power(x, exponent, value);
   }
   template <class T>
   T grad(T dy, T x) const {
-    return exponent == 0 ? T(0) : dy * (T(exponent) * power(x, exponent - 1));
+    return slope == Way::zero ? T{} : dy * (each<T>(exponent) * power(x, exponent - 1, slope));
   }
 
  private:
+  enum class Way : std::uint8_t { zero, one, same, square, cube, root, inverse, inverse_square, inverse_root, any };
+  Way value, slope;
+
+  static Way way_of(double e) {
+    return e == 0      ? Way::one
+           : e == 1    ? Way::same
+           : e == 2    ? Way::square
+           : e == 3    ? Way::cube
+           : e == 0.5  ? Way::root
+           : e == -1   ? Way::inverse
+           : e == -2   ? Way::inverse_square
+           : e == -0.5 ? Way::inverse_root
+                       : Way::any;
+  }
   template <class T>
-  static T power(T x, double e) {
-    if (e == 2) return x * x;
-    if (e == 1) return x;
-    if (e == 3) return x * x * x;
-    if (e == 0.5) return std::sqrt(x);
-    if (e == -1) return 1 / x;
-    if (e == -0.5) return 1 / std::sqrt(x);
-    if (e == -2) return 1 / (x * x);
-    return std::pow(x, T(e));
+  static T power(T x, double e, Way way) {
+    switch (way) {
+      case Way::zero:
+      case Way::one:
+        return each<T>(1);
+      case Way::same:
+        return x;
+      case Way::square:
+        return x * x;
+      case Way::cube:
+        return x * x * x;
+      case Way::root:
+        return root_of(x);
+      case Way::inverse:
+        return 1 / x;
+      case Way::inverse_square:
+        return (1 / x) / x;  // the square may be infinite where this is not 0
+      case Way::inverse_root:
+        return 1 / root_of(x);
+      case Way::any:
+        break;
+    }
+    return vector_power(x, each<T>(e));
   }
 };
 

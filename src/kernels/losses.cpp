@@ -95,7 +95,7 @@ template <class T>
 /// log(1 + e^-x)
 template <class V>
 V log1p_exp_minus(V x) {
-  return vector_log1p(vector_exp_negative(-magnitude_of(x))) + (x < 0 ? -x : V{});
+  return vector_log1p_fraction(vector_exp_negative(-magnitude_of(x))) + (x < 0 ? -x : V{});
 }
 
 constexpr int kBceCost = 40;

@@ -56,7 +56,7 @@ std::vector<T> naive(const Shape& out, const Pair& s, const std::vector<T>& a, c
 }
 
 template <class Op, class F>
-void check_binary(const F& f, double low, bool step = false) {
+void check_binary(const F& f, double low, bool step = false, double off = 0) {
   for (const Pair& s : kPairs) {
     INFO(to_string(s.a) << " with " << to_string(s.b));
     const Shape out = *broadcast_shape(s.a, s.b);
@@ -67,7 +67,7 @@ void check_binary(const F& f, double low, bool step = false) {
       return y;
     };
     const auto y = forward(a, b);
-    CHECK(same_values(y, naive(out, s, a, b, f)));
+    CHECK(distance(y, naive(out, s, a, b, f)) <= off);
     if (out.numel() > 2000) continue;
 
     const auto dy = numbers<double>(out.numel(), 3);
@@ -136,7 +136,7 @@ TEST_CASE("two-operand operations broadcast, and their gradients sum back to the
   check_binary<Sub>([](double a, double b) { return a - b; }, -2);
   check_binary<Mul>([](double a, double b) { return a * b; }, -2);
   check_binary<Div>([](double a, double b) { return a / b; }, 0.5);
-  check_binary<Power>([](double a, double b) { return std::pow(a, b); }, 0.5);
+  check_binary<Power>([](double a, double b) { return std::pow(a, b); }, 0.5, false, 4e-16);
   check_binary<Maximum>([](double a, double b) { return std::max(a, b); }, -2, true);
   check_binary<Minimum>([](double a, double b) { return std::min(a, b); }, -2, true);
 }

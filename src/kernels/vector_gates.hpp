@@ -1,0 +1,151 @@
+#pragma once
+
+#include <limits>
+#include <numbers>
+
+#include "kernels/normal_tail.hpp"
+#include "kernels/vector_math.hpp"
+
+// Numbers times what lets a part of them through: x / (1 + e^-z), z being odd in x, and x Phi(x), Phi being the normal
+// distribution function. Both are max(x, 0) less a tail that is even in x. Tails are multiplied by their power of two
+// last, so that they are accurate where the power alone would be a denormal number or 0; |x| is limited to where the
+// tail is 0. The errors are given for results of any size.
+
+namespace taper::kernels {
+
+/// max(x, 0) - tail; NaN for -infinity, as in PyTorch.
+template <class V>
+[[gnu::always_inline]] inline V gated(V x, V tail) {
+  using Limits = std::numeric_limits<Element<V>>;
+  return x == -Limits::infinity() ? each<V>(Limits::quiet_NaN()) : at_least<V>(0, x) - tail;
+}
+/// The derivative of that, from the tail's derivative for x < 0.
+template <class V>
+[[gnu::always_inline]] inline V gate_slope(V x, V tail_slope) {
+  return x < 0 ? tail_slope : 1 - tail_slope;
+}
+
+/// a e^-z / (1 + e^-z) for a and z from 0 on, z being the sum of both parts.
+template <class V>
+[[gnu::always_inline]] inline V logistic_tail(V a, TwoParts<V> z) {
+  const auto [shifted, rest] = exp_parts(-z.high, -z.low);
+  // 1 + e^-z = d + lost,  a / (1 + e^-z) = q
+  const V scale = normal_power(shifted), above = 1 + scale, d = fused(scale, rest, above);
+  const V lost = fused(scale, rest, above - d), share = rough_reciprocal(d), rough = a * share;
+  const V q = fused(fused(-lost, rough, division_rest(a, rough, d)), share, rough);
+  return scaled_by_power(fused(q, rest, q), shifted);
+}
+
+/// The derivative of -x / (1 + e^z), for z < 0 and its `slope`, x z'.
+template <class V>
+[[gnu::always_inline]] inline V logistic_tail_slope(V slope, TwoParts<V> z) {
+  const auto [shifted, rest] = exp_parts(-z.high, -z.low);
+  // e / (1 + e) (1 - slope / (1 + e))
+  const V scale = normal_power(shifted), share = 1 / fused(scale, rest, 1 + scale),
+          y = share * fused(-slope, share, Element<V>(1));
+  return scaled_by_power(fused(y, rest, y), shifted);
+}
+
+/// x / (1 + e^-x): 1.8 ulp.
+template <class V>
+[[gnu::always_inline]] inline V vector_silu(V x) {
+  const V a = at_most<V>(by_size<V>(120, 760), magnitude_of(x));
+  return gated(x, logistic_tail(a, {a, V{}}));
+}
+template <class V>
+[[gnu::always_inline]] inline V vector_silu_slope(V x) {
+  const V a = at_most<V>(by_size<V>(120, 760), magnitude_of(x));
+  return gate_slope(x, logistic_tail_slope(a, {a, V{}}));
+}
+
+/// What the approximation x / (1 + e^-z) of gelu, z = 2 sqrt(2 / pi) (x + 0.044715 x^3), is of a = |x|.
+template <class V>
+struct GeluArgument {
+  V a, square;
+  TwoParts<V> z;
+};
+
+/// 2 sqrt(2 / pi) and 0.044715 of it, each less its rounding.
+inline constexpr double kGeluFirst = 1.5957691216057308, kGeluFirstLow = -9.9693088091109203e-17,
+                        kGeluThird = 0.07135481627260025, kGeluThirdLow = -6.1751499181553155e-19;
+template <class V>
+inline constexpr Element<V> kGeluTanhEnd = by_size<V>(12, 24);
+
+template <class V>
+[[gnu::always_inline]] inline GeluArgument<V> gelu_argument(V a) {
+  using T = Element<V>;
+  constexpr T kFirst = T(kGeluFirst), kThird = T(kGeluThird);
+  constexpr T kFirstLow = T(kGeluFirst - kFirst + kGeluFirstLow), kThirdLow = T(kGeluThird - kThird + kGeluThirdLow);
+  const V square = a * a, third = kThird * square;
+  // z = a w,  w = first + third a^2, with what their roundings lose
+  const V w = kFirst + third, left = w - kFirst, lost = (kFirst - (w - left)) + (third - left);
+  const V square_low = product_rest(a, a, square);
+  const V third_low = fused(square_low, kThird, fused(square, kThirdLow, product_rest(V{} + kThird, square, third)));
+  const V z = a * w;
+  return {a, square, {z, fused(a, lost + (third_low + kFirstLow), product_rest(a, w, z))}};
+}
+
+/// x / (1 + e^-z): 1.8 ulp.
+template <class V>
+[[gnu::always_inline]] inline V vector_gelu_tanh(V x) {
+  const GeluArgument<V> g = gelu_argument(at_most<V>(kGeluTanhEnd<V>, magnitude_of(x)));
+  return gated(x, logistic_tail(g.a, g.z));
+}
+template <class V>
+[[gnu::always_inline]] inline V vector_gelu_tanh_slope(V x) {
+  const GeluArgument<V> g = gelu_argument(at_most<V>(kGeluTanhEnd<V>, magnitude_of(x)));
+  const V slope = g.a * fused(g.square, Element<V>(3 * kGeluThird), Element<V>(kGeluFirst));
+  return gate_slope(x, logistic_tail_slope(slope, g.z));
+}
+
+/// e^(-a^2 / 2)
+template <class V>
+[[gnu::always_inline]] inline ExpParts<V> normal_bell(V a) {
+  const V half = Element<V>(-0.5) * a, square = a * half;
+  return exp_parts(square, product_rest(a, half, square));
+}
+
+/// x Phi(x): 1.9 ulp.
+template <class V>
+[[gnu::always_inline]] inline V vector_gelu(V x) {
+  const V a = at_most<V>(NormalTail<Element<V>>::end, magnitude_of(x));
+  const ExpParts<V> power = normal_bell(a);
+  const auto [tail, low] = in_pieces<V>(NormalTail<Element<V>>::tail, a);
+  return gated(x, scaled_by_power(tail + fused(tail, power.rest, fused(low, power.rest, low)), power.shifted));
+}
+template <class V>
+[[gnu::always_inline]] inline V vector_gelu_slope(V x) {
+  const V a = at_most<V>(NormalTail<Element<V>>::end, magnitude_of(x));
+  const ExpParts<V> power = normal_bell(a);
+  const V slope = in_pieces<V>(NormalTail<Element<V>>::slope, a).high;
+  return gate_slope(x, scaled_by_power(fused(slope, power.rest, slope), power.shifted));
+}
+
+/// beta x with what its rounding loses, where that counts.
+template <class V>
+[[gnu::always_inline]] inline TwoParts<V> softplus_argument(V x, Element<V> beta) {
+  const V z = x * beta;
+  return {z, magnitude_of(z) < by_size<V>(120, 760) ? product_rest(x, V{} + beta, z) : V{}};
+}
+
+/// log(1 + e^(beta x)) / beta: 2 ulp.
+template <class V>
+[[gnu::always_inline]] inline V vector_softplus(V x, Element<V> beta) {
+  const auto [z, beyond] = softplus_argument(x, beta);
+  const auto [shifted, rest] =
+      exp_parts(at_least<V>(by_size<V>(-170, -1400), -magnitude_of(z)), z < 0 ? beyond : -beyond);
+  // log(1 + e) = e, and e may be a denormal number, where e is small
+  const V power = 1 + rest, e = scaled_by_power(power, shifted), low = scaled_by_power(rest - (power - 1), shifted);
+  const auto small = z * z > by_size<V>(900, 2025);
+  const V share = (small ? power : vector_log1p_fraction(e, low)) / beta;
+  const V tail = scaled_by_power(share, small ? shifted : each<V>(Ieee<Element<V>>::whole));
+  return z > 0 ? x + tail : tail;
+}
+template <class V>
+[[gnu::always_inline]] inline V vector_softplus_slope(V x, Element<V> beta) {
+  const auto [z, beyond] = softplus_argument(x, beta);
+  const V size = at_most<V>(by_size<V>(120, 760), magnitude_of(z));
+  return gate_slope(z, logistic_tail(each<V>(1), {size, z < 0 ? -beyond : beyond}));
+}
+
+}  // namespace taper::kernels
