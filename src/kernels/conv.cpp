@@ -264,13 +264,39 @@ struct Sweeps {
   Sweep sweep[kMost];
   Slab slab[kMost];
   int count;
+  bool shared;  ///< a region has one slab for all
+
+  /// Gives all sweeps the slab that holds what each of them needs, if it fits `room` elements and all terms one step.
+  void share(std::int64_t lanes, std::int64_t room) {
+    shared = false;
+    Slab one = slab[0];
+    std::int64_t most = 0;
+    for (int i = 0; i < count; ++i) {
+      if (sweep[i].axis[0].stride * sweep[i].axis[1].stride * sweep[i].axis[2].stride > 1) return;
+      if (slab[i].lines > 1 && !slab[i].own_vectors(lanes)) return;
+      most = std::max(most, sweep[i].channels * sweep[i].tap_count());
+      for (int d = 0; d < 3; ++d) {
+        const std::int64_t end = std::max(one.low[d] + one.extent[d], slab[i].low[d] + slab[i].extent[d]);
+        one.low[d] = std::min(one.low[d], slab[i].low[d]);
+        one.extent[d] = end - one.low[d];
+      }
+    }
+    one.volume = one.extent[0] * one.extent[1] * one.extent[2];
+    if (count == 1 || most > slab_step(most) || one.volume * sweep[0].channels + lanes > room) return;
+    for (int i = 0; i < count; ++i) {
+      std::copy_n(one.low, 3, slab[i].low);
+      std::copy_n(one.extent, 3, slab[i].extent);
+      slab[i].volume = one.volume;
+    }
+    shared = true;
+  }
 };
 
 /// Sums sweeps one after another in each region, whose results lie between each other.
 template <class T>
 void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w, const T* b, T* y, bool add) {
   const std::int64_t bands = ceil_div(all.sweep[0].rows, row_step), regions = region_count(all.sweep[0], all.slab[0]);
-  const auto unit = [&](int which, std::int64_t index, bool last, Terms<T>& terms) {
+  const auto unit = [&](int which, std::int64_t index, bool last, bool& filled, Terms<T>& terms) {
     const Scratch<T>& own = scratch<T>();
     const Sweep& s = all.sweep[which];
     const Slab& slab = all.slab[which];
@@ -287,7 +313,8 @@ void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w,
     const Target<T> to = target(s, g, i, rows, slab.row, b, y, add);
     const auto operands = [&](std::int64_t k, std::int64_t n) {
       const std::int64_t c = k / taps, end = (k + n - 1) / taps + 1;
-      if (direct == nullptr) fill_slab(s, slab, area, signal, c, end - c, own.right);
+      if (direct == nullptr && !(filled && all.shared)) fill_slab(s, slab, area, signal, c, end - c, own.right);
+      filled = filled || direct == nullptr;
       terms.list_a(k, n);
       terms.list_b(k, n, direct != nullptr);
       ListedOperands<T> pair{weight,       s.w_row,      terms.a,     direct != nullptr ? direct : own.right, terms.b,
@@ -320,14 +347,16 @@ void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w,
   parallel_for(all.sweep[0].groups * bands * regions, parallel_work(row_step * all.slab[0].columns(), depth),
                [&](std::int64_t first, std::int64_t last) {
                  Terms<T> terms;
-                 for (std::int64_t index = first; index < last; ++index)
+                 for (std::int64_t index = first; index < last; ++index) {
+                   bool filled = false;
                    for (int i = 0; i < all.count; ++i) {
                      if (index == first || all.count > 1) {
                        terms.begin(all.sweep[i], &all.slab[i]);
                        all.slab[i].list_vectors(kLanes<T>, terms.vector);
                      }
-                     unit(i, index, i + 1 < all.count || index + 1 == last, terms);
+                     unit(i, index, i + 1 < all.count || index + 1 == last, filled, terms);
                    }
+                 }
                });
 }
 
@@ -338,7 +367,9 @@ void run(const Sweep* sweeps, int count, const T* x, const T* w, const T* b, T* 
   together.count = 0;
   std::int64_t row_step = 0;
   const auto run_together = [&] {
-    if (together.count > 0) run_slabs(together, row_step, x, w, b, y, add);
+    if (together.count == 0) return;
+    together.share(kLanes<T>, kRightSize<T>);
+    run_slabs(together, row_step, x, w, b, y, add);
     together.count = 0;
   };
   for (int i = 0; i < count; ++i) {
