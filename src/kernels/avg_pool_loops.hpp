@@ -52,32 +52,37 @@ struct Line {
 
 // --- columns --------------------------------------------------------------------------------------------------------
 
-/// sum_c = (x_c + x_{c + step}) + (x_{c + 2 step} + x_{c + 3 step}) of K rows, times by_c if it `scales`; added to
-/// sum_c with `add`. For `count` lines of sums, `pitch` apart. Zeros complete the last vector.
+/// sum_c = x_c + x_{c + step} + ... of K rows, times by_c if it `scales`; added to sum_c with `add`. Up to four rows of
+/// float32 are summed in pairs; in double two, one after the other: memory is then read from first to last. For `count`
+/// lines of sums, `pitch` apart. Zeros complete the last vector.
 template <int K, class A, class T>
 [[gnu::noinline]] void sum_few_rows(const T* x, std::int64_t step, std::int64_t n, const Row* rows,
                                     const Line<A, T>* lines, std::int64_t count, bool scales, bool add, A* sum,
                                     std::int64_t pitch) {
-  const auto sum_of = [](const auto& row) __attribute__((always_inline)) {
-    if constexpr (K == 1) return row(0);
-    if constexpr (K == 2) return row(0) + row(1);
-    if constexpr (K == 3) return row(0) + (row(1) + row(2));
-    if constexpr (K == 4) return (row(0) + row(1)) + (row(2) + row(3));
-  };
   for (std::int64_t l = 0; l < count; ++l, sum += pitch) {
     const T* const from = x + rows[l].from;
     const A* const by = lines[l].by;
-    const auto store_sum = [=](std::int64_t c, Vec<A> s) __attribute__((always_inline)) {
-      if (scales) s = Factors<A>::multiply(s, by, c);
-      if (add) s += load<A>(sum + c);
+    const auto store_sum = [=](std::int64_t c, const auto& row) __attribute__((always_inline)) {
+      const Vec<A> before = add ? load<A>(sum + c) : -Vec<A>{};
+      Vec<A> s = row(0);
+      if constexpr (K == 2 && std::is_same_v<A, double>) {
+        s = scales ? s + row(1) : (before + s) + row(1);
+      } else {
+        if constexpr (K == 2) s += row(1);
+        if constexpr (K == 3) s += row(1) + row(2);
+        if constexpr (K == 4) s = (s + row(1)) + (row(2) + row(3));
+        if (!scales) s = before + s;
+      }
+      if (scales) s = before + Factors<A>::multiply(s, by, c);
       store<A>(s, sum + c);
     };
     std::int64_t c = 0;
     for (; c + kLanes<A> <= n; c += kLanes<A>)
-      store_sum(c, sum_of([=](int r) __attribute__((always_inline)) { return load<A>(from + r * step + c); }));
+      store_sum(
+          c, [=](int r) __attribute__((always_inline)) { return load<A>(from + r * step + c); });
     if (c < n)
       store_sum(
-          c, sum_of([=](int r) __attribute__((always_inline)) { return load_first<A>(from + r * step + c, n - c); }));
+          c, [=](int r) __attribute__((always_inline)) { return load_first<A>(from + r * step + c, n - c); });
   }
 }
 
@@ -94,11 +99,12 @@ void sum_lines(const T* x, Rows outer, std::int64_t step, std::int64_t n, const 
       while (l + some < lines && rows[l + some].count == count) ++some;
     if (outer.count * count == 0) std::fill(sum, sum + n, A(0));
     for (std::int64_t o = 0; o < outer.count; ++o)
-      for (std::int64_t i = 0; i < count; i += 4) {
-        constexpr decltype(&sum_few_rows<1, A, T>) kSum[] = {sum_few_rows<1, A, T>, sum_few_rows<2, A, T>,
-                                                             sum_few_rows<3, A, T>, sum_few_rows<4, A, T>};
-        kSum[std::min<std::int64_t>(count - i, 4) - 1](x + o * outer.step + i * step, step, n, rows + l, line + l, some,
-                                                       scales, o + i > 0, sum, pitch);
+      for (std::int64_t i = 0, most; i < count; i += most) {
+        most = std::is_same_v<A, float> ? 4 : 2;
+        auto* sum_some = count - i == 1 ? sum_few_rows<1, A, T> : sum_few_rows<2, A, T>;
+        if constexpr (std::is_same_v<A, float>)
+          if (count - i > 2) sum_some = count - i == 3 ? sum_few_rows<3, A, T> : sum_few_rows<4, A, T>;
+        sum_some(x + o * outer.step + i * step, step, n, rows + l, line + l, some, scales, o + i > 0, sum, pitch);
       }
   }
 }
