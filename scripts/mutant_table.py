@@ -363,6 +363,23 @@ def max_pools():
                  "* volume(options), 1 / options.norm_type);", ", 1 / options.norm_type);", "every layer gives PyTorch's*")
 
 
+def functions():
+    gates, powers, pieces = "src/kernels/vector_gates.hpp", "src/kernels/vector_power.hpp", "src/kernels/normal_tail.hpp"
+    yield Mutant("what the square loses not in the power of gelu", gates,
+                 "return exp_parts(square, product_rest(a, half, square));", "return exp_parts(square);",
+                 "every function of one element*")
+    yield Mutant("what the argument of gelu's approximation loses dropped", gates,
+                 "const auto [shifted, rest] = exp_parts(-z.high, -z.low);\n  // 1 + e^-z",
+                 "const auto [shifted, rest] = exp_parts(-z.high);\n  // 1 + e^-z", "every function of one element*")
+    yield Mutant("tail of silu scaled before it is multiplied", gates, "return scaled_by_power(fused(q, rest, q), shifted);",
+                 "return q * scaled_by_power(1 + rest, shifted);", "every function of one element*")
+    yield Mutant("piece of the normal distribution beside the right one", pieces, "+ kQuarter / 2, piece",
+                 "+ kQuarter / 4, piece", "every function of one element*")
+    yield Mutant("odd powers without a sign", powers, "odd ? with_sign_of(p, x) : p", "p", "powers are within*")
+    yield Mutant("logarithm of a power in one part", powers, "limited == power ? beyond : Doubles{}", "Doubles{}",
+                 "powers are within*")
+
+
 def wired():
     graph, reader, embedding = "modules/graph.cpp", "src/config/layers_reader.cpp", "src/kernels/embedding.cpp"
     yield Mutant("a result dropped while it is still read", graph, "if (values_[value].last_reader == i)",
@@ -400,6 +417,6 @@ MUTANTS = [
     mutant
     for family in (geometry, average_pools, convolutions, dense, losses, optimisers, autograd, captured, recurrent, norms,
                    transposed_and_resized, gates, attention, max_pools,
-                   wired)
+                   functions, wired)
     for mutant in family()
 ]
