@@ -1,7 +1,7 @@
 #include "kernels/gemm.hpp"
 
 #include "kernels/parallel.hpp"
-#include "kernels/product.hpp"
+#include "kernels/product_vector.hpp"
 
 namespace taper::kernels {
 
@@ -64,6 +64,30 @@ void begin(const GemmParams& p, const T* bias, T* c) {
         copy_run(bias, p.n, y);
       else
         zero_run(p.n, y);
+    }
+}
+
+/// Products of at most this many terms are done sooner than it takes to choose a way to do them.
+constexpr std::int64_t kTiny = 1024;
+
+template <class T>
+bool is_tiny(const GemmParams& p) {
+  return p.k <= kChain<T> && !p.transpose_b && !p.packed_b && p.batch == 1 && p.m <= kTiny && p.n <= kTiny &&
+         p.m * p.n * p.k <= kTiny;
+}
+
+template <class T>
+void multiply_tiny(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
+  const std::int64_t row = p.transpose_a ? 1 : p.lda, term = p.transpose_a ? p.lda : 1;
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t j = 0; j < p.n; j += kLanes<T>) {
+      const int width = static_cast<int>(std::min<std::int64_t>(kLanes<T>, p.n - j));
+      // c_ij = sum over k of a_ik b_kj
+      Vector<T> sum{};
+      for (std::int64_t k = 0; k < p.k; ++k)
+        sum = multiply_add(a[i * row + k * term] - Vector<T>{}, load_part(b + k * p.ldb + j, width), sum);
+      if (bias != nullptr) sum += load_part(bias + j, width);
+      store_part(sum, width, c + i * p.ldc + j, p.add);
     }
 }
 
@@ -155,6 +179,7 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
     if (!p.add) begin(p, bias, c);
     return;
   }
+  if (is_tiny<T>(p)) return multiply_tiny(p, a, b, c, bias);
   if (p.n == 1 && !p.transpose_b && p.ldb == 1 && !p.packed_b) {
     // A column vector without gaps is also a row vector.
     GemmParams q = p;
