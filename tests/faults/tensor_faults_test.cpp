@@ -65,7 +65,7 @@ TEST_CASE("a parallel loop over more than 2^32 units sees 64-bit bounds (CVE-202
     kernels::set_max_threads(threads);
     std::int64_t counts[3] = {}, ends[3] = {}, calls = 0;
     kernels::parallel_for(units, 1, [&](std::int64_t first, std::int64_t last) {
-      const std::int64_t slot = first * threads / units;
+      const std::int64_t slot = (first * threads + units - 1) / units;  // parts may be one unit longer than others
       counts[slot] = last - first;
       ends[slot] = last;
       __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
