@@ -61,8 +61,8 @@ class Pass {
     if (way_ == Way::spread)
       most = (period() < Spread<A>::kPatterns ? Spread<A>::kVectors : Spread<A>::kPatterns) * kLanes<A>;
     if (lists_spans() && w.from <= kSpan) return most;
-    const std::int64_t room = kSpan * w.den - (w.high - w.low);
-    return room < w.den ? 0 : std::min(most, (room - w.den) / w.num + 1);
+    const std::int64_t room = kSpan * w.den - (w.high - w.low) - (w.den - 1);
+    return room < 0 ? 0 : std::min(most, room / w.num + 1);
   }
   /// After how many vectors results lie to what they read as before.
   std::int64_t period() const { return c_.w.den / std::gcd(c_.w.den, kLanes<A> * c_.w.num); }
@@ -263,8 +263,8 @@ class Pass {
   }
 
   /// Sums of columns of rows of windows that do not count the same.
-  [[gnu::noinline]] void sum_differing(const T* x, const Taps& d, const Row& row, std::int64_t n, A* sum,
-                                       Buffers<A, T>& b) const {
+  [[gnu::cold]] void sum_differing(const T* x, const Taps& d, const Row& row, std::int64_t n, A* sum,
+                                   Buffers<A, T>& b) const {
     std::fill(sum, sum + n, A(0));
     const std::int64_t first = row.from / c_.w.from;
     const Row here{};
@@ -315,7 +315,7 @@ class Pass {
 
   // --- windows wider than the buffers -------------------------------------------------------------------------------
 
-  void wide_units(std::int64_t first, std::int64_t last, Buffers<A, T>& b) const {
+  [[gnu::cold]] void wide_units(std::int64_t first, std::int64_t last, Buffers<A, T>& b) const {
     for (std::int64_t unit = first; unit < last; ++unit) {
       const std::int64_t slice = unit / blocks();
       list(unit % blocks(), b);
@@ -324,7 +324,7 @@ class Pass {
   }
 
   /// y_i = the sum of what is read, row by row, over the divisor
-  void wide_row(std::int64_t slice, const Row& row) const {
+  [[gnu::cold]] void wide_row(std::int64_t slice, const Row& row) const {
     const std::int64_t first_row = row.from / c_.w.from;
     const Pool& p = c_.pool;
     const Taps d = ReadsCursor(c_.d, slice % c_.d.to).taps();
