@@ -99,7 +99,7 @@ struct Power {
   }
   template <class T>
   static T db(T dy, T a, T b) {
-    return (a == 0) & (b >= 0) ? T{} : dy * (vector_power(a, b) * vector_log(a));
+    return ((a == 0) & (b >= 0)) ? T{} : dy * (vector_power(a, b) * vector_log(a));
   }
 };
 
@@ -270,7 +270,9 @@ GradPlan reads_dy_alone(const GradPlan& plan) {
 }
 
 template <class Op>
-constexpr bool kInPacks = requires { Op::packs; };
+constexpr bool kInPacks = requires {
+  Op::packs;
+};
 
 template <class Op, class T, class Y>
 [[gnu::noinline]] void row_of(const T* a, const T* b, Y* y, std::int64_t n) {

@@ -33,7 +33,7 @@ inline TwoParts<Doubles> long_log(Doubles a) {
 inline Doubles power_with_ends(Doubles a, Doubles y, Doubles p) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const Doubles end = y * (a == 0 ? -kInfinity : a);
-  return (a == 0) | !(a < kInfinity) ? (end < 0 ? Doubles{} : end) : p;
+  return ((a == 0) | !(a < kInfinity)) ? (end < 0 ? Doubles{} : end) : p;
 }
 
 /// a^y for a from 0 on, but for a = 1 with an infinite y and for y = 0.
@@ -90,8 +90,8 @@ template <class V>
   const V a = magnitude_of(x), size = magnitude_of(y), half = Element<V>(0.5) * size;
   const auto whole = rounded(size) == size, odd = whole & (rounded(half) != half);
   const V p = positive_power(a, y), signed_p = odd ? with_sign_of(p, x) : p;
-  const V real = (x < 0) & (a < Limits::infinity()) & ~whole ? each<V>(Limits::quiet_NaN()) : signed_p;
-  return (x == 1) | (y == 0) | ((a == 1) & (size == Limits::infinity())) ? each<V>(1) : real;
+  const V real = ((x < 0) & (a < Limits::infinity()) & ~whole) ? each<V>(Limits::quiet_NaN()) : signed_p;
+  return ((x == 1) | (y == 0) | ((a == 1) & (size == Limits::infinity()))) ? each<V>(1) : real;
 }
 
 }  // namespace taper::kernels
