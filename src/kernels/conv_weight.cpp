@@ -30,13 +30,17 @@ Slab plan_weight_slab(const Sweep& s, std::int64_t channels, std::int64_t positi
   slab.width = std::min(slab.width, s.positions[2]);
   const std::int64_t in_line = ceil_div(slab.width, kLanes<T>);
   slab.lines = std::clamp<std::int64_t>(std::min(positions / slab.width, vectors / in_line), 1, s.positions[1]);
-  for (;; slab.lines = (slab.lines + 1) / 2) {
+  for (;;) {
     slab.extent[0] = 1 + reach.span[0], slab.extent[1] = slab.lines + reach.span[1];
     slab.extent[2] = slab.width + reach.span[2];
     const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
     slab.volume = grid * reach.grids;
     slab.use = grid <= kLeftSize<T> && slab.volume * channels + kLanes<T> <= kLeftSize<T>;
-    if (slab.use || slab.lines == 1) return slab;
+    if (slab.use || (slab.lines == 1 && slab.width <= kLanes<T>)) return slab;
+    if (slab.lines > 1)
+      slab.lines = (slab.lines + 1) / 2;
+    else
+      slab.width = ceil_div(slab.width, 2 * kLanes<T>) * kLanes<T>;
   }
 }
 
@@ -249,19 +253,27 @@ void sum_blocks(const Sweep& s, const Slab& slab, const WeightGrid& grid, std::i
   }
 }
 
-/// Blocks with about as many channels of the input, whose elements are copied, as of the output, which are turned, and
-/// with all taps if they fit.
+/// Blocks with all taps if they fit, whose operands cost least: the channels of the input are copied once for each
+/// block beside another, those of the output turned once for each below another.
 template <class T>
 WeightGrid product_grid(const Sweep& s) {
   constexpr std::int64_t lanes = kLanes<T>;
-  const std::int64_t taps = s.tap_count();
+  const std::int64_t taps = s.tap_count(), strides = s.axis[0].stride * s.axis[1].stride * s.axis[2].stride;
+  // Times of an element, in those of a product of vectors; elements apart from each other are copied one by one.
+  const double copy = strides > 1 ? double(strides) : 0.25, turn = 0.5;
   const auto step = [](std::int64_t n, std::int64_t most) { return ceil_div(n, ceil_div(n, most)); };
-  std::int64_t side = lanes;
-  while (side < kBlockRows && side * side * taps < kResultSize) side += lanes;
-  const std::int64_t columns = std::min(s.rows, ceil_div(step(s.rows, side), lanes) * lanes);
-  const std::int64_t row = ceil_div(columns, lanes) * lanes;
-  const std::int64_t rows = step(s.channels, std::clamp<std::int64_t>(kResultSize / (row * taps), 12, kBlockRows));
-  return {s, rows, columns, kResultSize / (rows * row)};
+  double least = 0;
+  std::int64_t best_rows = 0, best_columns = 0;
+  for (std::int64_t most = lanes; most <= kBlockColumns; most += lanes) {
+    const std::int64_t columns = std::min(s.rows, ceil_div(step(s.rows, most), lanes) * lanes);
+    const std::int64_t row = ceil_div(columns, lanes) * lanes;
+    const std::int64_t rows = step(s.channels, std::clamp<std::int64_t>(kResultSize / (row * taps), 12, kBlockRows));
+    const double time =
+        double(ceil_div(s.rows, columns) * s.channels) * copy + double(ceil_div(s.channels, rows) * s.rows) * turn;
+    if (best_rows > 0 && time >= least) continue;
+    least = time, best_rows = rows, best_columns = columns;
+  }
+  return {s, best_rows, best_columns, kResultSize / (best_rows * (ceil_div(best_columns, lanes) * lanes))};
 }
 
 /// The gradient by slabs; false if the signal reaches too far for them.
