@@ -65,7 +65,7 @@ template <class T>
 Moments moments_of_channel(const BatchNormParams& p, const T* x, std::int64_t channel) {
   // mean = sum x / n, which only has to be near: the sums of x - mean and of its square say the rest
   double total = 0;
-  for_each_run(p, channel, [&](std::int64_t run) { total += sum_of_run(x + run, p.spatial); });
+  for_each_run(p, channel, [&](std::int64_t run) { total += near_sum(x + run, p.spatial); });
   const T center = T(total / static_cast<double>(count_of(p)));
   SumPair sums;
   for_each_run(p, channel, [&](std::int64_t run) { sums += deviations_of(x + run, p.spatial, center); });

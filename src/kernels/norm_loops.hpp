@@ -30,9 +30,9 @@ template <class T>
   return {sums[0], sums[1]};
 }
 
-/// The sum of `n` elements.
+/// The sum of `n` elements where it only has to be near: unlike `sum_run` it adds short chains in T.
 template <class T>
-[[gnu::noinline]] double sum_of_run(const T* x, std::int64_t n) {
+[[gnu::noinline]] double near_sum(const T* x, std::int64_t n) {
   double sums[1];
   sum_packs<T, 1, 4>(
       n, sums, [=](auto at, auto& sum) __attribute__((always_inline)) { sum[0] += at(x); });

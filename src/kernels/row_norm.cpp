@@ -20,7 +20,7 @@ std::int64_t sample_blocks(const RowNormParams& p) {
 template <class T>
 Moments row_moments(const RowNormParams& p, const T* x, std::int64_t n) {
   // mean = sum x / n, which only has to be near: the sums of x - mean and of its square say the rest
-  const T center = p.centered ? T(sum_of_run(x, n) / static_cast<double>(n)) : T(0);
+  const T center = p.centered ? T(near_sum(x, n) / static_cast<double>(n)) : T(0);
   const SumPair sums = deviations_of(x, n, center);
   return moments_from(static_cast<double>(center), p.centered ? sums.first : 0, sums.second, n, p.eps);
 }
