@@ -15,26 +15,29 @@ set(taper_flags_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
 set(taper_definitions_avx512 TAPER_ONLY_FLOAT32)
 
 # Every loop is there three times, so optimised builds vectorise loops where that pays for their length, without a second
-# vector loop for what is left over, and unroll and clone only in the files below, whose loops hold the most work. The
-# baseline serves old processors: it is kept small. Kernels do not throw, so the tables that an exception needs are left
-# out, but for the files that may run out of memory.
+# vector loop for what is left over, and inline, align and clone loops freely only in the files below, whose loops hold
+# the most work. The baseline serves old processors: it is kept small. Kernels do not throw, so the tables that an
+# exception needs are left out, but for the files that may run out of memory.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(taper_no_tables -fno-exceptions -fno-asynchronous-unwind-tables)
   set(taper_flags_baseline_release -Os ${taper_no_tables})
   foreach(set avx2 avx512)
-    set(taper_flags_${set}_release -O2 -ftree-vectorize -fvect-cost-model=dynamic -funswitch-loops
-      --param=vect-epilogues-nomask=0 ${taper_no_tables})
+    set(taper_flags_${set}_release -O2 -ftree-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-nomask=0
+      --param=max-inline-insns-single=30 -falign-loops=1 -falign-jumps=1 ${taper_no_tables})
   endforeach()
+  # Sets options of files in optimised builds of the stronger sets.
+  function(taper_set_kernel_options options)
+    list(TRANSFORM ARGN REPLACE "(.+)" "src/kernels/\\1.cpp")
+    set(weakest $<STREQUAL:$<TARGET_PROPERTY:TAPER_KERNEL_SET>,baseline>)
+    set_source_files_properties(${ARGN} PROPERTIES
+      COMPILE_OPTIONS "$<$<AND:$<CONFIG:Release>,$<NOT:${weakest}>>:${options}>")
+  endfunction()
+  set(freely --param=max-inline-insns-single=70 -falign-loops=16:11:8 -falign-jumps=16:11:8)
+  taper_set_kernel_options("${freely}" activations avg_pool batch_norm conv conv_average conv_planes conv_short
+    conv_slab cross_entropy elementwise linear max_pool optimizers product_dots softmax upsample)
+  taper_set_kernel_options("${freely};-O3" product)
   set_source_files_properties(src/kernels/embedding.cpp src/kernels/prelu.cpp PROPERTIES
     COMPILE_OPTIONS "-fexceptions;-fasynchronous-unwind-tables")
-  set(taper_heavy_kernels max_pool product)
-  list(TRANSFORM taper_heavy_kernels REPLACE "(.+)" "src/kernels/\\1.cpp")
-  set_source_files_properties(${taper_heavy_kernels} PROPERTIES
-    COMPILE_OPTIONS "$<$<AND:$<CONFIG:Release>,$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TAPER_KERNEL_SET>,baseline>>>:-O3>")
-  # Loops over packs are vector code as they are written: two of them for the two ways of a question would be no faster.
-  set(taper_pack_kernels avg_pool batch_norm cross_entropy losses recurrent row_norm softmax)
-  list(TRANSFORM taper_pack_kernels REPLACE "(.+)" "src/kernels/\\1.cpp")
-  set_source_files_properties(${taper_pack_kernels} PROPERTIES COMPILE_OPTIONS -fno-unswitch-loops)
 endif()
 
 # Adds the kernels in the list of files to the library.

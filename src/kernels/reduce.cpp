@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "kernels/extreme_of.hpp"
+#include "kernels/lanes.hpp"
 #include "kernels/reduce_driver.hpp"
 #include "kernels/sum_exp.hpp"
 
@@ -27,26 +28,55 @@ bool beats(Extreme extreme, T x, T best) {
   return (extreme == Extreme::max ? x > best : x < best) || (is_nan(x) && !is_nan(best));
 }
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+/// The sum of (x_i - mean)^2.
+template <class T>
+[[gnu::noinline]] double sum_of_squares(const T* x, std::int64_t n, double mean) {
+  return sum_of(
+      n, [=](auto at) __attribute__((always_inline)) {
+        const auto d = at(x) - mean;
+        return d * d;
+      });
+}
+
+/// square_c += (x_{j, c} - mean_c)^2 for `n` rows of `width` columns.
+template <class T>
+[[gnu::noinline]] void add_squares(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, const double* mean,
+                                   double* square) {
+  for (std::int64_t j = 0; j < n; ++j) {
+    const T* const a = x + j * row;
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t c = 0; c < width; ++c) {
+      const double d = static_cast<double>(a[c]) - mean[c];
+      square[c] += d * d;
+    }
+  }
+}
 
 /// mean[c] and the sum of squared differences from it, of a group.
 template <class T>
 void moments(const ReducePlan& p, const Offsets& start, std::int64_t width, const T* x, double* mean, double* square) {
   mean_group(p, start, width, mean, x);
-  if (over_runs(p)) {
-    square[0] = 0;
-    for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
-      square[0] += sum_of(
-          p.rows.extent, [ from = x + o.at[0], m = mean[0] ](auto at) __attribute__((always_inline)) {
-            const auto d = at(from) - m;
-            return d * d;
-          });
-    });
-    return;
-  }
-  sum_group(p, start, width, square, [&](std::int64_t c, std::int64_t i) {
-    const double d = static_cast<double>(x[i]) - mean[c];
-    return d * d;
+  std::fill(square, square + width, 0.0);
+  const bool run = is_run(p, width);
+  for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
+    const T* const from = x + o.at[0];
+    if (run)
+      square[0] += sum_of_squares(from, p.rows.extent, mean[0]);
+    else
+      add_squares(from, p.rows.extent, p.rows.stride[0], width, mean, square);
+  });
+}
+
+/// all[c] = join(all[c], x_{j, c}) for the rows of a group, in order.
+template <class T, class Join>
+[[gnu::always_inline]] inline void fold_group(const ReducePlan& p, const Offsets& start, std::int64_t width, const T* x,
+                                              Accumulator<T>* all, const Join& join) {
+  for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
+    for (std::int64_t j = 0; j < p.rows.extent; ++j) {
+      const T* const a = x + o.at[0] + j * p.rows.stride[0];
+      TAPER_INDEPENDENT_TURNS
+      for (std::int64_t c = 0; c < width; ++c) all[c] = join(all[c], Accumulator<T>(a[c]));
+    }
   });
 }
 
@@ -73,6 +103,49 @@ void best_of_group(const ReducePlan& p, const Offsets& start, std::int64_t width
     else
       extreme_of_rows<false>(from, p.rows.extent, p.rows.stride[0], width, best);
   });
+}
+
+/// power_i = |x_i|^p; 1 for all but zeros where p is 0.
+template <class T>
+[[gnu::noinline]] void powers_of(const T* x, std::int64_t n, double p, double* power) {
+  const auto magnitude = [x](std::int64_t i) { return std::abs(static_cast<double>(x[i])); };
+  if (p == 2)
+    for (std::int64_t i = 0; i < n; ++i) power[i] = magnitude(i) * magnitude(i);
+  else if (p == 1)
+    for (std::int64_t i = 0; i < n; ++i) power[i] = magnitude(i);
+  else if (p == 0)
+    for (std::int64_t i = 0; i < n; ++i) power[i] = x[i] != 0 ? 1.0 : 0.0;
+  else
+    for (std::int64_t i = 0; i < n; ++i) power[i] = std::pow(magnitude(i), p);
+}
+
+/// y[c] = the best |x| of column c of a group.
+template <class T>
+void extreme_magnitudes(const ReducePlan& p, const Offsets& start, std::int64_t width, Extreme extreme, const T* x,
+                        T* y) {
+  T best[kReduceColumns];
+  const bool run = is_run(p, width);
+  std::fill(best, best + width, extreme == Extreme::max ? T(0) : std::numeric_limits<T>::infinity());
+  for_each_stretch(p, start, width, [&](std::int64_t at, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T magnitude = std::abs(x[at + i]);
+      T& before = best[run ? 0 : i];
+      if (beats(extreme, magnitude, before)) before = magnitude;
+    }
+  });
+  std::copy_n(best, width, y);
+}
+
+/// sum_c += e^(x_{j, c} - shift_c) for `n` rows of `width` columns.
+template <class T>
+[[gnu::noinline]] void add_exponentials(const T* x, std::int64_t n, std::int64_t row, std::int64_t width,
+                                        const T* shift, double* sum) {
+  T term[kReduceColumns];
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (AnyPack at{0, width}; at; at.next<T>()) at.store(term, vector_exp(at(x + j * row) - at(shift)));
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t c = 0; c < width; ++c) sum[c] += static_cast<double>(term[c]);
+  }
 }
 
 /// The first of `n` elements that is `best`, which is one of them; the first NaN if `best` is NaN.
@@ -122,8 +195,7 @@ void reduce_sum(const ReducePlan& plan, const T* x, T* y) {
   for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     Accumulator<T> sum[kReduceColumns] = {};
     if constexpr (std::is_integral_v<T>)
-      for_each_element(plan, start, width,
-                       [&](std::int64_t c, std::int64_t i, std::int64_t) { sum[c] += Accumulator<T>(x[i]); });
+      fold_group(plan, start, width, x, sum, [](auto a, auto b) { return a + b; });
     else
       sum_group(plan, start, width, sum, x);
     for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(sum[c]);
@@ -167,8 +239,7 @@ void reduce_prod(const ReducePlan& plan, const T* x, T* y) {
   for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     Accumulator<T> product[kReduceColumns];
     for (std::int64_t c = 0; c < width; ++c) product[c] = 1;
-    for_each_element(plan, start, width,
-                     [&](std::int64_t c, std::int64_t i, std::int64_t) { product[c] *= Accumulator<T>(x[i]); });
+    fold_group(plan, start, width, x, product, [](auto a, auto b) { return a * b; });
     for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(product[c]);
   });
 }
@@ -217,21 +288,20 @@ void arg_extreme(const ReducePlan& plan, Extreme extreme, const T* x, T* y, std:
 template <class T>
 void reduce_logsumexp(const ReducePlan& plan, const T* x, T* y) {
   for_each_group(plan, 20, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    T shift[kReduceColumns];
-    for (std::int64_t c = 0; c < width; ++c) shift[c] = 0;
+    T shift[kReduceColumns] = {};
     best_of_group(plan, start, width, Extreme::max, x, shift);
     for (std::int64_t c = 0; c < width; ++c)
       if (std::isinf(shift[c])) shift[c] = 0;
     // y = max + log(sum e^(x - max)), an infinite maximum being left out
-    double sum[kReduceColumns];
-    if (over_runs(plan)) {
-      sum[0] = 0;
-      for_each_block(plan, start, [&](const Offsets& o, std::int64_t) {
-        sum[0] += sum_exp<T>(x + o.at[0], plan.rows.extent, shift[0]);
-      });
-    } else {
-      sum_group(plan, start, width, sum, [&](std::int64_t c, std::int64_t i) { return vector_exp(x[i] - shift[c]); });
-    }
+    double sum[kReduceColumns] = {};
+    const bool run = is_run(plan, width);
+    for_each_block(plan, start, [&](const Offsets& o, std::int64_t) {
+      const T* const from = x + o.at[0];
+      if (run)
+        sum[0] += sum_exp<T>(from, plan.rows.extent, shift[0]);
+      else
+        add_exponentials(from, plan.rows.extent, plan.rows.stride[0], width, shift, sum);
+    });
     for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(static_cast<double>(shift[c]) + std::log(sum[c]));
   });
 }
@@ -239,27 +309,21 @@ void reduce_logsumexp(const ReducePlan& plan, const T* x, T* y) {
 template <class T>
 void reduce_norm(const ReducePlan& plan, double p, const T* x, T* y) {
   for_each_group(plan, p == 1 || p == 2 ? 2 : 24, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double sum[kReduceColumns];
-    const auto magnitude = [x](std::int64_t i) { return std::abs(static_cast<double>(x[i])); };
-    if (std::isinf(p)) {
-      const Extreme extreme = p > 0 ? Extreme::max : Extreme::min;
-      for (std::int64_t c = 0; c < width; ++c) sum[c] = p > 0 ? 0 : kInf;
-      for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
-        if (beats(extreme, magnitude(i), sum[c])) sum[c] = magnitude(i);
-      });
-    } else if (p == 2) {
-      sum_group(plan, start, width, sum, [&](std::int64_t, std::int64_t i) { return magnitude(i) * magnitude(i); });
-    } else if (p == 1) {
-      sum_group(plan, start, width, sum, [&](std::int64_t, std::int64_t i) { return magnitude(i); });
-    } else if (p == 0) {
-      sum_group(plan, start, width, sum, [&](std::int64_t, std::int64_t i) { return x[i] != 0 ? 1.0 : 0.0; });
-    } else {
-      sum_group(plan, start, width, sum, [&](std::int64_t, std::int64_t i) { return std::pow(magnitude(i), p); });
-    }
-    const bool root = !std::isinf(p) && p != 1 && p != 0;
+    if (std::isinf(p)) return extreme_magnitudes(plan, start, width, p > 0 ? Extreme::max : Extreme::min, x, y + out);
+    double sum[kReduceColumns] = {}, term[kReduceColumns];
+    const bool run = is_run(plan, width);
+    for_each_stretch(plan, start, width, [&](std::int64_t at, std::int64_t n) {
+      powers_of(x + at, n, p, term);
+      if (run) {
+        sum[0] += sum_row(term, n);
+      } else {
+        TAPER_INDEPENDENT_TURNS
+        for (std::int64_t c = 0; c < n; ++c) sum[c] += term[c];
+      }
+    });
     // y = (sum |x|^p)^(1/p)
     for (std::int64_t c = 0; c < width; ++c)
-      y[out + c] = T(!root ? sum[c] : p == 2 ? std::sqrt(sum[c]) : std::pow(sum[c], 1 / p));
+      y[out + c] = T(p == 1 || p == 0 ? sum[c] : p == 2 ? std::sqrt(sum[c]) : std::pow(sum[c], 1 / p));
   });
 }
 

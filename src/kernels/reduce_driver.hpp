@@ -1,45 +1,42 @@
 #pragma once
 
-#include "kernels/lanes.hpp"
 #include "kernels/loop_hints.hpp"
+#include "kernels/parallel.hpp"
 #include "kernels/reduce_plan.hpp"
 #include "kernels/sum_run.hpp"
-#include "kernels/sum_terms.hpp"
 
 // The loops that the reductions share, over the first array of a plan.
 
 namespace taper::kernels {
 
-/// Calls `step(column, element, index)` for every element of the group of `width` outputs at `start`, in order;
-/// `element` is its offset in x, `index` its number among the reduced elements.
-template <class Step>
-void for_each_element(const ReducePlan& p, const Offsets& start, std::int64_t width, const Step& step) {
-  const std::int64_t n = p.rows.extent, row = p.rows.stride[0];
-  for_each_block(p, start, [&](const Offsets& o, std::int64_t done) {
-    if (width == 1) {
-      for (std::int64_t j = 0; j < n; ++j) step(0, o.at[0] + j * row, done + j);
-      return;
-    }
-    for (std::int64_t j = 0; j < n; ++j)
-      for (std::int64_t c = 0; c < width; ++c) step(c, o.at[0] + j * row + c, done + j);
+/// Whether the elements of a group's only output lie side by side.
+inline bool is_run(const ReducePlan& p, std::int64_t width) { return width == 1 && p.rows.stride[0] == 1; }
+
+/// Calls `body(element, n)` for stretches of `n` neighbouring elements, `element` being the offset of the first: the
+/// rows of the group's `width` columns or, where one column is a run, parts of it.
+template <class Body>
+[[gnu::always_inline]] inline void for_each_stretch(const ReducePlan& p, const Offsets& start, std::int64_t width,
+                                                    const Body& body) {
+  const bool run = is_run(p, width);
+  const std::int64_t step = run ? kReduceColumns : 1, stride = p.rows.stride[0];
+  for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
+    for (std::int64_t j = 0; j < p.rows.extent; j += step)
+      body(o.at[0] + j * stride, run ? std::min(step, p.rows.extent - j) : width);
   });
 }
 
-/// sum[c] = sum of term(c, element) over the elements of output c of the group.
-template <class Term>
-void sum_group(const ReducePlan& p, const Offsets& start, std::int64_t width, double* sum, const Term& term) {
-  for (std::int64_t c = 0; c < width; ++c) sum[c] = 0;
-  const std::int64_t n = p.rows.extent, row = p.rows.stride[0];
-  for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
-    const std::int64_t at = o.at[0];
-    if (width == 1) {
-      sum[0] += sum_terms(n, [&](std::int64_t j) { return term(0, at + j * row); });
-      return;
-    }
-    for (std::int64_t j = 0; j < n; ++j)
-      for (std::int64_t c = 0; c < width; ++c) sum[c] += static_cast<double>(term(c, at + j * row + c));
-  });
-}
+/// A number for each element of a stretch: its column's.
+template <class T>
+struct PerColumn {
+  T of[kReduceColumns];
+
+  /// `value(c)` is column c's.
+  template <class Value>
+  [[gnu::always_inline]] PerColumn(const ReducePlan& p, std::int64_t width, const Value& value) {
+    for (std::int64_t c = 0; c < width; ++c) of[c] = value(c);
+    if (is_run(p, width)) std::fill(of + 1, of + kReduceColumns, of[0]);
+  }
+};
 
 /// sum[c] += x_{j, c} for `n` rows of `width` columns: eight rows are added in a tree of their own type, then in
 /// double.
@@ -109,9 +106,6 @@ void for_each_run(const ReducePlan& p, T* x, const Body& body) {
   });
 }
 
-/// Whether every output is reduced from contiguous runs.
-inline bool over_runs(const ReducePlan& p) { return p.columns.extent == 1 && p.rows.stride[0] == 1; }
-
 /// The divisor of a variance.
 inline double degrees_of_freedom(const ReducePlan& p, double correction) {
   return std::max(0.0, static_cast<double>(p.count) - correction);
@@ -122,49 +116,6 @@ template <class T>
 void mean_group(const ReducePlan& p, const Offsets& start, std::int64_t width, double* mean, const T* x) {
   sum_group(p, start, width, mean, x);
   for (std::int64_t c = 0; c < width; ++c) mean[c] /= static_cast<double>(p.count);
-}
-
-/// Where `n` gradients for `dx` are put, and what brings them from there: dx itself, or some memory to be added to it.
-template <class T>
-struct GradientRun {
-  static constexpr std::int64_t kMost = 256;
-  T fresh[kMost];
-
-  T* place(T* dx, bool add) { return add ? fresh : dx; }
-  void finish(T* dx, std::int64_t n, bool add) const {
-    if (add)
-      for (std::int64_t k = 0; k < n; ++k) dx[k] += fresh[k];
-  }
-};
-
-/// dx_i = slope(c, i) for every element i of output c of the group. A slope does not depend on what is stored before.
-template <class T, class Slope>
-void write_group(const ReducePlan& p, const Offsets& start, std::int64_t width, T* dx, bool add, const Slope& slope) {
-  const bool run = width == 1 && p.rows.stride[0] == 1;
-  GradientRun<T> gradients;
-  for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
-    const std::int64_t n = p.rows.extent, step = run ? GradientRun<T>::kMost : 1;
-    for (std::int64_t j = 0; j < n; j += step) {
-      const std::int64_t at = o.at[0] + j * p.rows.stride[0], length = run ? std::min(step, n - j) : width;
-      T* const to = gradients.place(dx + at, add);
-      if (run) {
-        TAPER_INDEPENDENT_TURNS
-        for (std::int64_t k = 0; k < length; ++k) to[k] = slope(0, at + k);
-      } else {
-        TAPER_INDEPENDENT_TURNS
-        for (std::int64_t k = 0; k < length; ++k) to[k] = slope(k, at + k);
-      }
-      gradients.finish(dx + at, length, add);
-    }
-  });
-}
-
-/// dx_i = slope(output, element i) for every element.
-template <class T, class Slope>
-void spread(const ReducePlan& p, std::int64_t cost, T* dx, bool add, const Slope& slope) {
-  for_each_group(p, cost, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    write_group(p, start, width, dx, add, [&, out](std::int64_t c, std::int64_t i) { return slope(out + c, i); });
-  });
 }
 
 }  // namespace taper::kernels

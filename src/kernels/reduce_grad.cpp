@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/packs.hpp"
 #include "kernels/reduce.hpp"
 #include "kernels/reduce_driver.hpp"
 #include "kernels/vector_math.hpp"
@@ -8,23 +9,6 @@
 namespace taper::kernels {
 
 namespace {
-
-/// dx_i = factor(i) dy / (number of equals) where key(i) is y, else 0; NaN is taken for equal to NaN.
-template <class T, class Key, class Factor>
-void spread_over_equals(const ReducePlan& plan, const T* dy, const T* y, T* dx, bool add, const Key& key,
-                        const Factor& factor) {
-  const auto chosen = [&](std::int64_t o, std::int64_t i) {
-    return key(i) == y[o] || (std::isnan(key(i)) && std::isnan(y[o]));
-  };
-  for_each_group(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    std::int64_t equals[kReduceColumns] = {};
-    for_each_element(plan, start, width,
-                     [&](std::int64_t c, std::int64_t i, std::int64_t) { equals[c] += chosen(out + c, i) ? 1 : 0; });
-    write_group(plan, start, width, dx, add, [&](std::int64_t c, std::int64_t i) {
-      return chosen(out + c, i) ? factor(i) * dy[out + c] / static_cast<T>(equals[c]) : T(0);
-    });
-  });
-}
 
 /// to_i = from_i, or to_i += from_i; one value for all i where `step` is 0.
 template <class T>
@@ -40,6 +24,76 @@ template <class T>
     for (std::int64_t i = 0; i < n; ++i) to[i] = from[i];
 }
 
+/// dx = the gradients that `gradients(element, n, to)` finds for the stretches of a group, or += them.
+template <class T, class Gradients>
+[[gnu::always_inline]] inline void write_group(const ReducePlan& p, const Offsets& start, std::int64_t width, T* dx,
+                                               bool add, const Gradients& gradients) {
+  for_each_stretch(p, start, width, [&](std::int64_t at, std::int64_t n) {
+    T found[kReduceColumns];
+    gradients(at, n, found);
+    put_row(found, 1, dx + at, n, add);
+  });
+}
+
+/// equal_i = 1 where x_i, or |x_i| of `magnitudes`, is y_i, else 0; NaN is taken for equal to NaN.
+template <class T>
+[[gnu::noinline]] void find_equals(const T* x, const T* y, bool magnitudes, std::int64_t n, T* equal) {
+  TAPER_INDEPENDENT_TURNS
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T v = magnitudes ? std::abs(x[i]) : x[i];
+    equal[i] = (v == y[i]) | ((v != v) & (y[i] != y[i])) ? T(1) : T(0);
+  }
+}
+
+template <class T>
+T sign_of(T v) {
+  return T((v > 0) - (v < 0));
+}
+
+/// dx_i = dy / (number of equals) where x_i is y, else 0; of `magnitudes` sign(x_i) times that where |x_i| is y.
+template <class T>
+void spread_over_equals(const ReducePlan& plan, bool magnitudes, const T* dy, const T* x, const T* y, T* dx, bool add) {
+  for_each_group(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    const PerColumn<T> best(plan, width, [&](std::int64_t c) { return y[out + c]; });
+    T equal[kReduceColumns];
+    std::int64_t equals[kReduceColumns] = {};
+    for_each_stretch(plan, start, width, [&](std::int64_t at, std::int64_t n) {
+      find_equals(x + at, best.of, magnitudes, n, equal);
+      for (std::int64_t i = 0; i < n; ++i) equals[i] += equal[i] != 0 ? 1 : 0;
+    });
+    if (is_run(plan, width))
+      for (std::int64_t i = 1; i < kReduceColumns; ++i) equals[0] += equals[i];
+    const PerColumn<T> share(plan, width, [&](std::int64_t c) { return dy[out + c] / static_cast<T>(equals[c]); });
+    write_group(plan, start, width, dx, add, [&](std::int64_t at, std::int64_t n, T* to) {
+      find_equals(x + at, best.of, magnitudes, n, equal);
+      for (std::int64_t i = 0; i < n; ++i) {
+        const T part = magnitudes ? sign_of(x[at + i]) * share.of[i] : share.of[i];
+        to[i] = equal[i] != 0 ? part : T(0);
+      }
+    });
+  });
+}
+
+/// The gradients of |x_1|^p + |x_2|^p + ..., of which y is the p-th root.
+template <class T>
+[[gnu::noinline]] void norm_gradients(const T* x, double p, const T* dy, const T* y, std::int64_t n, T* dx) {
+  if (p == 0) {
+    std::fill(dx, dx + n, T(0));
+  } else if (p == 1) {
+    // dx_i = sign(x_i) dy
+    for (std::int64_t i = 0; i < n; ++i) dx[i] = sign_of(x[i]) * dy[i];
+  } else if (p == 2) {
+    // dx_i = x_i / y dy
+    for (std::int64_t i = 0; i < n; ++i) dx[i] = y[i] == 0 ? T(0) : x[i] * (dy[i] / y[i]);
+  } else {
+    // dx_i = sign(x_i) (|x_i| / y)^(p-1) dy
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double ratio = std::abs(static_cast<double>(x[i])) / static_cast<double>(y[i]);
+      dx[i] = x[i] == 0 || y[i] == 0 ? T(0) : sign_of(x[i]) * T(std::pow(ratio, p - 1)) * dy[i];
+    }
+  }
+}
+
 /// dx_i = dy / divisor
 template <class T>
 void spread_quotients(const ReducePlan& plan, const T* dy, T divisor, T* dx, bool add) {
@@ -51,7 +105,7 @@ void spread_quotients(const ReducePlan& plan, const T* dy, T divisor, T* dx, boo
   for_each_group(plan, 1, [=, &plan](std::int64_t out, std::int64_t width, const Offsets& start) {
     T value[kReduceColumns];
     for (std::int64_t c = 0; c < width; ++c) value[c] = dy[out + c] / divisor;
-    const bool run = width == 1 && plan.rows.stride[0] == 1;
+    const bool run = is_run(plan, width);
     for_each_block(plan, start, [&](const Offsets& o, std::int64_t) {
       const std::int64_t rows = run ? 1 : plan.rows.extent;
       for (std::int64_t j = 0; j < rows; ++j)
@@ -65,14 +119,16 @@ template <class T>
 void deviation_grad(const ReducePlan& plan, double correction, const T* dy, const T* x, const T* y, T* dx, bool add) {
   const double divisor = degrees_of_freedom(plan, correction);
   for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double mean[kReduceColumns], slope[kReduceColumns];
-    mean_group(plan, start, width, mean, x);
-    for (std::int64_t c = 0; c < width; ++c) {
+    double means[kReduceColumns];
+    mean_group(plan, start, width, means, x);
+    const PerColumn<double> mean(plan, width, [&](std::int64_t c) { return means[c]; });
+    const PerColumn<double> slope(plan, width, [&](std::int64_t c) {
       const double deviation = y != nullptr ? static_cast<double>(y[out + c]) : 0.5;
-      slope[c] = (deviation == 0 ? 0 : static_cast<double>(dy[out + c]) / deviation) / divisor;
-    }
-    write_group(plan, start, width, dx, add, [x, &slope, &mean](std::int64_t c, std::int64_t i) {
-      return T(slope[c] * (static_cast<double>(x[i]) - mean[c]));
+      return (deviation == 0 ? 0 : static_cast<double>(dy[out + c]) / deviation) / divisor;
+    });
+    write_group(plan, start, width, dx, add, [&](std::int64_t at, std::int64_t n, T* to) {
+      TAPER_INDEPENDENT_TURNS
+      for (std::int64_t i = 0; i < n; ++i) to[i] = T(slope.of[i] * (static_cast<double>(x[at + i]) - mean.of[i]));
     });
   });
 }
@@ -103,67 +159,72 @@ template <class T>
 void reduce_prod_grad(const ReducePlan& plan, const T* dy, const T* x, T* dx, bool add) {
   // dx_i = dy times the product of the others, which is 0 beside a zero
   for_each_group(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double others[kReduceColumns];
+    double products[kReduceColumns];
     std::int64_t zeros[kReduceColumns] = {};
-    for (std::int64_t c = 0; c < width; ++c) others[c] = 1;
-    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t) {
-      x[i] == 0 ? void(++zeros[c]) : void(others[c] *= static_cast<double>(x[i]));
+    std::fill(products, products + kReduceColumns, 1.0);
+    for_each_stretch(plan, start, width, [&](std::int64_t at, std::int64_t n) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        zeros[i] += x[at + i] == 0 ? 1 : 0;
+        products[i] *= x[at + i] == 0 ? 1.0 : static_cast<double>(x[at + i]);
+      }
     });
-    write_group(plan, start, width, dx, add, [&](std::int64_t c, std::int64_t i) {
-      const double rest = zeros[c] - (x[i] == 0 ? 1 : 0) > 0 ? 0.0
-                          : x[i] == 0                        ? others[c]
-                                                             : others[c] / static_cast<double>(x[i]);
-      return T(static_cast<double>(dy[out + c]) * rest);
+    if (is_run(plan, width))
+      for (std::int64_t i = 1; i < kReduceColumns; ++i) products[0] *= products[i], zeros[0] += zeros[i];
+    // What is left for elements other than 0, and for a 0.
+    const PerColumn<double> all(plan, width, [&](std::int64_t c) { return zeros[c] == 0 ? products[c] : 0.0; });
+    const PerColumn<double> others(plan, width, [&](std::int64_t c) { return zeros[c] == 1 ? products[c] : 0.0; });
+    const PerColumn<double> slope(plan, width, [&](std::int64_t c) { return static_cast<double>(dy[out + c]); });
+    write_group(plan, start, width, dx, add, [&](std::int64_t at, std::int64_t n, T* to) {
+      TAPER_INDEPENDENT_TURNS
+      for (std::int64_t i = 0; i < n; ++i) {
+        const auto v = static_cast<double>(x[at + i]);
+        to[i] = T(slope.of[i] * (v == 0 ? others.of[i] : all.of[i] == 0 ? 0.0 : all.of[i] / v));
+      }
     });
   });
 }
 
 template <class T>
 void reduce_extreme_grad(const ReducePlan& plan, const T* dy, const T* x, const T* y, T* dx, bool add) {
-  // dx_i = dy / (number of equals) where x_i = y, else 0
-  spread_over_equals(
-      plan, dy, y, dx, add, [x](std::int64_t i) { return x[i]; }, [](std::int64_t) { return T(1); });
+  spread_over_equals(plan, false, dy, x, y, dx, add);
 }
 
 template <class T>
 void reduce_logsumexp_grad(const ReducePlan& plan, const T* dy, const T* x, const T* y, T* dx, bool add) {
   // dx_i = e^(x_i - y) dy
-  spread(plan, 18, dx, add, [=](std::int64_t o, std::int64_t i) { return dy[o] * vector_exp(x[i] - y[o]); });
+  for_each_group(plan, 18, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    const PerColumn<T> slope(plan, width, [&](std::int64_t c) { return dy[out + c]; });
+    const PerColumn<T> top(plan, width, [&](std::int64_t c) { return y[out + c]; });
+    write_group(plan, start, width, dx, add, [&](std::int64_t at, std::int64_t n, T* to) {
+      for (AnyPack i{0, n}; i; i.next<T>()) i.store(to, i(slope.of) * vector_exp(i(x + at) - i(top.of)));
+    });
+  });
 }
 
 template <class T>
 void reduce_norm_grad(const ReducePlan& plan, double p, const T* dy, const T* x, const T* y, T* dx, bool add) {
-  const auto sign = [](T v) { return T((v > 0) - (v < 0)); };
-  if (p == 0) {
-    spread(plan, 1, dx, add, [](std::int64_t, std::int64_t) { return T(0); });
-  } else if (p == 1) {
-    // dx_i = sign(x_i) dy
-    spread(plan, 2, dx, add, [=](std::int64_t o, std::int64_t i) { return sign(x[i]) * dy[o]; });
-  } else if (p == 2) {
-    // dx_i = x_i / y dy
-    spread(plan, 4, dx, add, [=](std::int64_t o, std::int64_t i) { return y[o] == 0 ? T(0) : x[i] * (dy[o] / y[o]); });
-  } else if (std::isinf(p)) {
-    // dx_i = sign(x_i) dy / (number of equals) where |x_i| = y
-    spread_over_equals(
-        plan, dy, y, dx, add, [x](std::int64_t i) { return std::abs(x[i]); },
-        [=](std::int64_t i) { return sign(x[i]); });
-  } else {
-    // dx_i = sign(x_i) (|x_i| / y)^(p-1) dy
-    spread(plan, 24, dx, add, [=](std::int64_t o, std::int64_t i) {
-      if (x[i] == 0 || y[o] == 0) return T(0);
-      return sign(x[i]) * T(std::pow(std::abs(static_cast<double>(x[i])) / static_cast<double>(y[o]), p - 1)) * dy[o];
-    });
-  }
+  if (std::isinf(p)) return spread_over_equals(plan, true, dy, x, y, dx, add);
+  for_each_group(plan, p == 1 || p == 2 ? 4 : 24, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    const PerColumn<T> slope(plan, width, [&](std::int64_t c) { return dy[out + c]; });
+    const PerColumn<T> norm(plan, width, [&](std::int64_t c) { return y[out + c]; });
+    write_group(plan, start, width, dx, add,
+                [&](std::int64_t at, std::int64_t n, T* to) { norm_gradients(x + at, p, slope.of, norm.of, n, to); });
+  });
 }
 
 template <class T>
 void arg_extreme_grad(const ReducePlan& plan, const T* dy, const std::int64_t* index, T* dx, bool add) {
   // dx_i = dy at the chosen element, else 0
   for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    for_each_element(plan, start, width, [&](std::int64_t c, std::int64_t i, std::int64_t j) {
-      const T d = j == index[out + c] ? dy[out + c] : T(0);
-      dx[i] = add ? dx[i] + d : d;
-    });
+    const T nothing = 0;
+    if (!add)
+      for_each_stretch(plan, start, width,
+                       [&](std::int64_t at, std::int64_t n) { put_row(&nothing, 0, dx + at, n, false); });
+    for (std::int64_t c = 0; c < width; ++c) {
+      const std::int64_t chosen = index[out + c], block = chosen / plan.rows.extent;
+      const Offsets o = offsets_of(plan.reduced, plan.reduced_rank, block);
+      dx[start.at[0] + o.at[0] + (chosen - block * plan.rows.extent) * plan.rows.stride[0] + c] += dy[out + c];
+    }
   });
 }
 

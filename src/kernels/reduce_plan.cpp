@@ -1,5 +1,7 @@
 #include "kernels/reduce_plan.hpp"
 
+#include "kernels/parallel.hpp"
+
 namespace taper::kernels {
 
 namespace {
@@ -48,6 +50,45 @@ ReducePlan reduce_plan(std::span<const std::int64_t> shape, std::uint32_t dims) 
     stride *= shape[d];
   }
   return reduce_plan(std::span<const Dim>(all, shape.size()), dims);
+}
+
+Offsets offsets_of(const ReducePlan::Dim* dims, int rank, std::int64_t index) {
+  Offsets at;
+  for (int d = rank - 1; d >= 0; --d) {
+    // The outermost dimension is what is left: no division.
+    const std::int64_t quotient = d == 0 ? 0 : index / dims[d].extent, i = index - quotient * dims[d].extent;
+    index = quotient;
+    for (int k = 0; k < ReducePlan::kArrays; ++k) at.at[k] += i * dims[d].stride[k];
+  }
+  return at;
+}
+
+void visit_groups(const ReducePlan& plan, std::int64_t cost,
+                  void (*visit)(const void*, std::int64_t, std::int64_t, const Offsets&), const void* body) {
+  if (plan.outputs == 0) return;
+  const std::int64_t groups = (plan.columns.extent + kReduceColumns - 1) / kReduceColumns;
+  const std::int64_t work =
+      std::max<std::int64_t>(plan.count, 1) * std::min(plan.columns.extent, kReduceColumns) * cost;
+  parallel_for(plan.outputs / plan.columns.extent * groups, work, [=, &plan](std::int64_t first, std::int64_t last) {
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      const std::int64_t outer = groups == 1 ? unit : unit / groups, column = (unit - outer * groups) * kReduceColumns;
+      Offsets at = offsets_of(plan.kept, plan.kept_rank, outer);
+      for (int k = 0; k < ReducePlan::kArrays; ++k) at.at[k] += column * plan.columns.stride[k];
+      visit(body, outer * plan.columns.extent + column, std::min(plan.columns.extent - column, kReduceColumns), at);
+    }
+  });
+}
+
+void Blocks::next() {
+  done += plan_.rows.extent;
+  for (int d = plan_.reduced_rank - 1; d >= 0; --d) {
+    const ReducePlan::Dim& dim = plan_.reduced[d];
+    const bool wraps = ++index_[d] == dim.extent;
+    const std::int64_t step = wraps ? 1 - dim.extent : 1;
+    for (int k = 0; k < ReducePlan::kArrays; ++k) at.at[k] += step * dim.stride[k];
+    if (!wraps) return;
+    index_[d] = 0;
+  }
 }
 
 }  // namespace taper::kernels

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/parallel.hpp"
 #include "taper/shape.hpp"
 
 namespace taper::kernels {
@@ -42,53 +41,44 @@ struct Offsets {
 };
 
 /// The offsets of element `index`, counted row-major over the first `rank` of `dims`.
-inline Offsets offsets_of(const ReducePlan::Dim* dims, int rank, std::int64_t index) {
-  Offsets at;
-  for (int d = rank - 1; d >= 0; --d) {
-    // The outermost dimension is what is left: no division.
-    const std::int64_t quotient = d == 0 ? 0 : index / dims[d].extent, i = index - quotient * dims[d].extent;
-    index = quotient;
-    for (int k = 0; k < ReducePlan::kArrays; ++k) at.at[k] += i * dims[d].stride[k];
-  }
-  return at;
-}
+Offsets offsets_of(const ReducePlan::Dim* dims, int rank, std::int64_t index);
 
-/// Calls `body(output, width, offsets)` for groups of `width` neighbouring outputs from number `output` on, `offsets`
-/// being where the first element of the first of them lies; in parallel, in groups fixed by the plan.
+/// Calls `visit(body, output, width, offsets)` for groups of `width` neighbouring outputs from number `output` on,
+/// `offsets` being where the first element of the first of them lies; in parallel, in groups fixed by the plan.
+void visit_groups(const ReducePlan& plan, std::int64_t cost,
+                  void (*visit)(const void* body, std::int64_t, std::int64_t, const Offsets&), const void* body);
+
+/// Calls `body(output, width, offsets)` for the groups.
 template <class Body>
 void for_each_group(const ReducePlan& plan, std::int64_t cost, const Body& body) {
-  if (plan.outputs == 0) return;
-  const std::int64_t groups = (plan.columns.extent + kReduceColumns - 1) / kReduceColumns;
-  const std::int64_t work =
-      std::max<std::int64_t>(plan.count, 1) * std::min(plan.columns.extent, kReduceColumns) * cost;
-  parallel_for(plan.outputs / plan.columns.extent * groups, work, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t unit = first; unit < last; ++unit) {
-      const std::int64_t outer = groups == 1 ? unit : unit / groups, column = (unit - outer * groups) * kReduceColumns;
-      Offsets at = offsets_of(plan.kept, plan.kept_rank, outer);
-      for (int k = 0; k < ReducePlan::kArrays; ++k) at.at[k] += column * plan.columns.stride[k];
-      body(outer * plan.columns.extent + column, std::min(plan.columns.extent - column, kReduceColumns), at);
-    }
-  });
+  visit_groups(
+      plan, cost,
+      [](const void* b, std::int64_t output, std::int64_t width, const Offsets& start) {
+        (*static_cast<const Body*>(b))(output, width, start);
+      },
+      &body);
 }
 
-/// Calls `body(offsets, index)` for each block of `plan.rows` that is reduced into the group at `start`, in order;
-/// `index` counts the reduced elements before it.
+/// The blocks of `plan.rows` that are reduced into the group at `start`, in order.
+class Blocks {
+ public:
+  Blocks(const ReducePlan& plan, const Offsets& start) : at(start), plan_(plan) {}
+
+  explicit operator bool() const { return done < plan_.count; }
+  void next();
+
+  Offsets at;             ///< where the block starts
+  std::int64_t done = 0;  ///< the reduced elements before it
+
+ private:
+  const ReducePlan& plan_;
+  std::int64_t index_[Shape::kMaxRank] = {};
+};
+
+/// Calls `body(offsets, index)` for each block of the group at `start`; `index` counts the reduced elements before it.
 template <class Body>
-void for_each_block(const ReducePlan& plan, const Offsets& start, const Body& body) {
-  if (plan.count == 0) return;
-  std::int64_t index[Shape::kMaxRank] = {};
-  Offsets at = start;
-  for (std::int64_t done = 0; done < plan.count; done += plan.rows.extent) {
-    body(at, done);
-    for (int d = plan.reduced_rank - 1; d >= 0; --d) {
-      const ReducePlan::Dim& dim = plan.reduced[d];
-      const bool wraps = ++index[d] == dim.extent;
-      const std::int64_t step = wraps ? 1 - dim.extent : 1;
-      for (int k = 0; k < ReducePlan::kArrays; ++k) at.at[k] += step * dim.stride[k];
-      if (!wraps) break;
-      index[d] = 0;
-    }
-  }
+[[gnu::always_inline]] inline void for_each_block(const ReducePlan& plan, const Offsets& start, const Body& body) {
+  for (Blocks block(plan, start); block; block.next()) body(block.at, block.done);
 }
 
 }  // namespace taper::kernels
