@@ -4,210 +4,14 @@
 #include <limits>
 #include <vector>
 
-#include "base/window.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/sum_run.hpp"
+#include "support/avg_pool_runs.hpp"
 #include "support/catch.hpp"
-#include "support/draw.hpp"
-#include "support/kernel_check.hpp"
-#include "support/oracle_pool.hpp"
 #include "taper/error.hpp"
 
 using namespace taper;
-using oracle::AvgPool;
-using test::Draw;
-using test::same_bits;
-using Values = std::vector<double>;
-
-namespace {
-
-kernels::AvgPoolParams params_of(const AvgPool& pool) {
-  kernels::AvgPoolParams p{
-      .planes = pool.planes, .count_include_pad = pool.count_include_pad, .divisor_override = pool.divisor_override};
-  std::vector<Window1d> windows;
-  for (std::size_t d = 0; d < pool.in.size(); ++d)
-    windows.push_back({pool.kernel[d], pool.stride[d], pool.padding[d], pool.right(d), pool.gap(d), pool.ceil_mode});
-  std::vector<std::int64_t> out(pool.in.size());
-  output_size("avg_pool", windows, WindowKind::average_pool, pool.in, out);
-  for (std::size_t d = 0, at = 3 - pool.in.size(); d < pool.in.size(); ++d, ++at) {
-    p.in[at] = pool.in[d];
-    p.out[at] = out[d];
-    p.kernel[at] = pool.kernel[d];
-    p.stride[at] = pool.stride[d];
-    p.padding_left[at] = pool.padding[d];
-    p.padding_right[at] = pool.right(d);
-    p.dilation[at] = pool.gap(d);
-  }
-  return p;
-}
-
-kernels::AdaptiveAvgPoolParams adaptive_params_of(const AvgPool& pool) {
-  kernels::AdaptiveAvgPoolParams p{.planes = pool.planes};
-  for (std::size_t d = 0, at = 3 - pool.in.size(); d < pool.in.size(); ++d, ++at) {
-    p.in[at] = pool.in[d];
-    p.out[at] = pool.adaptive[d];
-  }
-  return p;
-}
-
-std::int64_t inputs(const AvgPool& pool) { return pool.planes * AvgPool::numel(pool.in); }
-std::int64_t outputs(const AvgPool& pool) { return pool.planes * AvgPool::numel(pool.out()); }
-
-template <class T>
-std::vector<T> run_forward(const AvgPool& pool, const std::vector<T>& x) {
-  std::vector<T> y(static_cast<std::size_t>(outputs(pool)), std::numeric_limits<T>::quiet_NaN());
-  if (pool.adaptive.empty())
-    kernels::avg_pool(params_of(pool), x.data(), y.data());
-  else
-    kernels::adaptive_avg_pool(adaptive_params_of(pool), x.data(), y.data());
-  return y;
-}
-
-template <class T>
-void run_backward(const AvgPool& pool, const std::vector<T>& dy, std::vector<T>& dx, bool add) {
-  if (pool.adaptive.empty())
-    kernels::avg_pool_backward(params_of(pool), dy.data(), dx.data(), add);
-  else
-    kernels::adaptive_avg_pool_backward(adaptive_params_of(pool), dy.data(), dx.data(), add);
-}
-
-/// A gradient buffer that starts as NaN, so that a position left unwritten shows.
-template <class T>
-std::vector<T> run_backward(const AvgPool& pool, const std::vector<T>& dy) {
-  std::vector<T> dx(static_cast<std::size_t>(inputs(pool)), std::numeric_limits<T>::quiet_NaN());
-  run_backward(pool, dy, dx, false);
-  return dx;
-}
-
-template <class T>
-std::vector<T> as(const Values& v) {
-  return std::vector<T>(v.begin(), v.end());
-}
-
-template <class T>
-bool near(const std::vector<T>& got, const Values& expected) {
-  const double tolerance = std::is_same_v<T, float> ? 2e-6 : 1e-13;
-  if (got.size() != expected.size()) return false;
-  for (std::size_t i = 0; i < got.size(); ++i)
-    if (!(std::abs(double(got[i]) - expected[i]) <= tolerance * (1 + std::abs(expected[i])))) return false;
-  return true;
-}
-
-template <class T>
-bool agrees(const AvgPool& pool, const Values& x, const Values& dy) {
-  if (!near(run_forward(pool, as<T>(x)), pool.forward(x))) return false;
-  const Values expected = pool.backward(dy);
-  const std::vector<T> written = run_backward(pool, as<T>(dy));
-  if (!near(written, expected)) return false;
-  // Where no window is, the gradient is 0 exactly.
-  const Values held = pool.backward(Values(dy.size(), 1.0));
-  for (std::size_t i = 0; i < held.size(); ++i)
-    if (held[i] == 0 && written[i] != 0) return false;
-  // Adding is the written gradient added once.
-  std::vector<T> added(written.size()), sums(written.size());
-  for (std::size_t i = 0; i < added.size(); ++i) {
-    added[i] = T(double(i % 13) - 6);
-    sums[i] = added[i] + written[i];
-  }
-  run_backward(pool, as<T>(dy), added, true);
-  return same_bits(added, sums);
-}
-
-/// Forward and backward, writing and adding, float32 and float64, against the definition.
-bool agrees(const AvgPool& pool, Draw& draw) {
-  const Values x = draw.values(inputs(pool)), dy = draw.values(outputs(pool));
-  return agrees<double>(pool, x, dy) && agrees<float>(pool, x, dy);
-}
-
-AvgPool fixed(std::vector<std::int64_t> in, std::vector<std::int64_t> kernel, std::vector<std::int64_t> stride,
-              std::vector<std::int64_t> padding, bool ceil_mode = false, bool count_include_pad = true,
-              std::int64_t divisor_override = 0, std::int64_t planes = 1) {
-  return {planes, in, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override, {}, {}, {}};
-}
-
-AvgPool adaptive(std::vector<std::int64_t> in, std::vector<std::int64_t> out, std::int64_t planes = 1) {
-  return {.planes = planes, .in = in, .kernel = {}, .stride = {}, .padding = {}, .adaptive = out};
-}
-
-AvgPool dilated(std::vector<std::int64_t> in, std::vector<std::int64_t> kernel, std::vector<std::int64_t> dilation,
-                std::int64_t planes) {
-  AvgPool pool = fixed(in, kernel, {1, 2}, {1, 2}, true, false, 0, planes);
-  pool.dilation = dilation;
-  return pool;
-}
-
-Values rising(std::int64_t n) {
-  Values v;
-  for (std::int64_t i = 1; i <= n; ++i) v.push_back(double(i));
-  return v;
-}
-
-/// The stored values have four decimals.
-bool close(const Values& got, const Values& expected) {
-  if (got.size() != expected.size()) return false;
-  for (std::size_t i = 0; i < got.size(); ++i)
-    if (!(std::abs(got[i] - expected[i]) < 5.1e-5)) return false;
-  return true;
-}
-
-/// x = 1, 2, 3, ...; the loss weighs the outputs 1, 2, 3, ...
-void check_golden(const AvgPool& pool, const Values& y, const Values& dx) {
-  CAPTURE(pool.in, pool.kernel, pool.stride, pool.padding, pool.adaptive, pool.ceil_mode, pool.count_include_pad);
-  CHECK(close(run_forward(pool, rising(inputs(pool))), y));
-  if (!dx.empty()) CHECK(close(run_backward(pool, rising(outputs(pool))), dx));
-}
-
-}  // namespace
-
-TEST_CASE("1-d average pools give PyTorch's values") {
-  const auto p1 = [](std::int64_t length, std::int64_t k, std::int64_t s, std::int64_t p = 0, bool ceil_mode = false,
-                     bool count_include_pad = true) {
-    return fixed({length}, {k}, {s}, {p}, ceil_mode, count_include_pad);
-  };
-  check_golden(p1(5, 2, 2, 0, true), {1.5, 3.5, 5}, {.5, .5, 1, 1, 3});
-  check_golden(p1(5, 3, 2, 1), {1, 3, 3}, {.3333, 1, .6667, 1.6667, 1});
-  check_golden(p1(5, 3, 2, 1, false, false), {1.5, 3, 4.5}, {.5, 1.1667, .6667, 2.1667, 1.5});
-  check_golden(p1(6, 3, 2, 1, true), {1, 3, 5, 3}, {.3333, 1, .6667, 1.6667, 1, 3});
-  check_golden(p1(6, 3, 2, 1, true, false), {1.5, 3, 5, 6}, {.5, 1.1667, .6667, 1.6667, 1, 5});
-  check_golden(p1(6, 4, 3, 2, true), {.75, 3.5, 2.75}, {.25, .75, .5, .5, 1.25, .75});
-  check_golden(p1(6, 4, 3, 2, true, false), {1.5, 3.5, 5.5}, {.5, 1, .5, .5, 2, 1.5});
-  check_golden(p1(6, 2, 2, 1, true), {.5, 2.5, 4.5, 3}, {.5, 1, 1, 1.5, 1.5, 2});
-  check_golden(p1(5, 2, 3, 0, true), {1.5, 4.5}, {.5, .5, 0, 1, 1});
-  check_golden(p1(6, 2, 4, 1, true), {.5, 4.5}, {.5, 0, 0, 1, 1, 0});
-  check_golden(p1(6, 2, 7, 1, true), {.5}, {.5, 0, 0, 0, 0, 0});
-  check_golden(p1(2, 1, 3, 0, true), {1}, {1, 0});
-  check_golden(p1(4, 1, 3, 0, true), {1, 4}, {1, 0, 0, 2});
-  check_golden(p1(5, 4, 1, 2), {.75, 1.5, 2.5, 3.5, 3, 2.25}, {1.5, 2.5, 3.5, 4.5, 3.75});
-  check_golden(p1(5, 6, 6, 0, true), {3}, {.2, .2, .2, .2, .2});
-  check_golden(p1(7, 3, 1), {2, 3, 4, 5, 6}, {.3333, 1, 2, 3, 4, 3, 1.6667});
-  for (const bool count_include_pad : {true, false})
-    check_golden(p1(2, 3, 2, 0, true, count_include_pad), {1.5}, {.5, .5});
-}
-
-TEST_CASE("2-d and 3-d average pools give PyTorch's values") {
-  const auto p2 = [](std::int64_t p, bool ceil_mode, bool count_include_pad, std::int64_t divisor) {
-    return fixed({3, 3}, {2, 2}, {2, 2}, {p, p}, ceil_mode, count_include_pad, divisor);
-  };
-  check_golden(p2(0, true, true, 0), {3, 4.5, 7.5, 9}, {.25, .25, 1, .25, .25, 1, 1.5, 1.5, 4});
-  check_golden(p2(1, false, true, 0), {.25, 1.25, 2.75, 7}, {.25, .5, .5, .75, 1, 1, .75, 1, 1});
-  check_golden(p2(1, false, false, 0), {1, 2.5, 5.5, 7}, {1, 1, 1, 1.5, 1, 1, 1.5, 1, 1});
-  check_golden(p2(1, false, true, 3), {.3333, 1.6667, 3.6667, 9.3333},
-               {.3333, .6667, .6667, 1, 1.3333, 1.3333, 1, 1.3333, 1.3333});
-  check_golden(p2(0, true, true, 3), {4, 3, 5, 3}, {.3333, .3333, .6667, .3333, .3333, .6667, 1, 1, 1.3333});
-  check_golden(fixed({3, 3, 3}, {2, 2, 2}, {2, 2, 2}, {0, 0, 0}, true), {7.5, 9, 12, 13.5, 21, 22.5, 25.5, 27}, {});
-  check_golden(fixed({3, 3, 3}, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}, false, false),
-               {7.5, 8.5, 10.5, 11.5, 16.5, 17.5, 19.5, 20.5}, {});
-}
-
-TEST_CASE("adaptive average pools give PyTorch's values") {
-  check_golden(adaptive({7}, {2}), {2.5, 5.5}, {.25, .25, .25, .75, .5, .5, .5});
-  check_golden(adaptive({7}, {3}), {2, 4, 6}, {.3333, .3333, 1, .6667, 1.6667, 1, 1});
-  check_golden(adaptive({7}, {5}), {1.5, 2.5, 4, 5.5, 6.5}, {.5, 1.5, 2, 1, 3, 4.5, 2.5});
-  check_golden(adaptive({7}, {9}), {1, 1.5, 2.5, 3.5, 4, 4.5, 5.5, 6.5, 7}, {2, 2.5, 3.5, 10, 6.5, 7.5, 13});
-  check_golden(adaptive({5}, {3}), {1.5, 3, 4.5}, {.5, 1.1667, .6667, 2.1667, 1.5});
-  check_golden(adaptive({3, 3}, {2, 2}), {3, 4, 6, 7}, {.25, .75, .5, 1, 2.5, 1.5, .75, 1.75, 1});
-  check_golden(adaptive({3, 3}, {2, 1}), {3.5, 6.5}, {.1667, .1667, .1667, .5, .5, .5, .3333, .3333, .3333});
-}
+using namespace taper::test;
 
 TEST_CASE("every valid 1-d average pool of the sweep equals its definition, forward and backward") {
   Draw draw(1);
@@ -404,7 +208,7 @@ TEST_CASE("a padding of half a huge kernel neither wraps nor reads outside") {
   const Values y = run_forward(fixed({5}, {huge}, {1}, {huge / 2}, false, false), rising(5));
   CHECK(y == Values{3, 3, 3, 3, 3, 3});
   CHECK(run_forward(fixed({5, 3}, {huge, 2}, {1, 1}, {huge / 2, 1}, false, false), rising(15)).size() == 24);
-  CHECK(close(run_backward(fixed({5}, {huge}, {1}, {huge / 2}, false, false), Values(6, 1.0)), Values(5, 1.2)));
+  CHECK(near(run_backward(fixed({5}, {huge}, {1}, {huge / 2}, false, false), Values(6, 1.0)), Values(5, 1.2)));
 }
 
 TEST_CASE("an empty adaptive output gives zero gradients, an empty batch nothing") {
