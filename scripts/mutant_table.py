@@ -70,6 +70,7 @@ def average_pools():
 
 def convolutions():
     kernel, slab, sweep = "src/kernels/conv.cpp", "src/kernels/conv_slab.hpp", "src/kernels/conv_sweep.hpp"
+    copies = "src/kernels/conv_slab.cpp"
     geometry, weight = "src/kernels/conv_geometry.hpp", "src/kernels/conv_weight.cpp"
     axis = "s.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.kernel[d] > 1 ? p.dilation[d] : 0};"
     yield Mutant("padding with the wrong sign", geometry, axis, axis.replace("-p.padding", "p.padding"),
@@ -88,32 +89,37 @@ def convolutions():
                  "pack_taps(s, x + g * s.channels * s.signal_size, k, n, j, columns, own.right, row);",
                  "pack_taps(s, x, k, n, j, columns, own.right, row);", "every layer gives PyTorch's*")
     yield Mutant("input of the first group for all, in slabs", kernel,
-                 "const T* signal = x + area.sample * s.signal_sample() + g * s.channels * s.signal_size;",
-                 "const T* signal = x + area.sample * s.signal_sample();", "convolutions agree*")
-    yield Mutant("slab of the first channels for all terms", kernel, "fill_slab(s, slab, area, signal, k / taps,",
+                 "return x + r.sample * s.signal_sample() + at / (bands * regions) * s.channels * s.signal_size;",
+                 "return x + r.sample * s.signal_sample() + 0 * at;", "convolutions agree*")
+    yield Mutant("slab of the first channels for all terms", kernel, "fill_slab(s, slab, area, signal, c,",
                  "fill_slab(s, slab, area, signal, 0,", "convolutions agree*")
-    yield Mutant("slab counted from the first output", slab, "region.h + slab.low[1], region.w + slab.low[2]};",
+    yield Mutant("slab of one sweep for all, though no other shares it", kernel, "if (direct == nullptr && !(filled && all.shared))",
+                 "if (direct == nullptr && !filled)", "*convolutions agree*")
+    yield Mutant("shared slab that begins where the first sweep's does", kernel,
+                 "one.low[d] = std::min(one.low[d], slab[i].low[d]);", "", "*convolutions agree*")
+    yield Mutant("slab counted from the first output", copies, "region.h + slab.low[1], region.w + slab.low[2]};",
                  "region.h + slab.low[1], slab.low[2]};", "convolutions agree*")
     yield Mutant("remainder by the stride dropped", slab, "phase = phase * axis.stride + (u - e * axis.stride);",
                  "phase = phase * axis.stride;", "convolutions agree*")
-    yield Mutant("slab one element short at the end", slab,
+    yield Mutant("slab one element short at the end", copies,
                  "std::clamp(floor_div(width->length - 1 - rw, width->stride) + 1 - base[2]",
                  "std::clamp(floor_div(width->length - 1 - rw, width->stride) - base[2]", "convolutions agree*")
     yield Mutant("line of the signal not checked", sweep, "return q >= 0 && q < length ? q : -1;",
                  "return q <= length ? q : -1;", "convolutions agree*")
     yield Mutant("gradient of the weight overwritten", weight,
-                 "to[t] = static_cast<T>(add ? static_cast<double>(to[t]) + static_cast<double>(sum(o, c, t))",
-                 "to[t] = static_cast<T>(add ? static_cast<double>(sum(o, c, t))")
+                 "to[t] = (add ? to[t] : T(0)) + from[t * step.tap];", "to[t] = from[t * step.tap];")
+    yield Mutant("last slice of a weight's gradient left out", weight, "slice < slices; ++slice)", "slice + 1 < slices; ++slice)",
+                 "a weight gradient that is summed in slices*")
     yield Mutant("packed gradient of the weight overwritten", weight,
                  "to[r] = (add ? to[r] : T(0)) + s.result[r * kBlockColumns + c];",
                  "to[r] = s.result[r * kBlockColumns + c];", "a convolution of a signal that reaches*")
-    yield Mutant("gradient of the weight from the last region", weight, "own.part + t * b.rows * row, row, terms > 0);",
-                 "own.part + t * b.rows * row, row, false);", "convolutions agree*")
+    yield Mutant("gradient of the weight from the last region", weight, "y + t * steps.tap, row, terms > 0);",
+                 "y + t * steps.tap, row, false);", "convolutions agree*")
     yield Mutant("gradient of the weight from the last region, in lines", weight, "own.part, chain > 0);",
                  "own.part, false);", "convolutions agree*")
     yield Mutant("samples of one line side by side", sweep, "s.result_line = result_sample();",
                  "s.result_line = result_size;", "convolutions agree*")
-    yield Mutant("gradient of the input overwritten", kernel, "if (stride == 1 && !add) {", "if (stride == 1) {",
+    yield Mutant("gradient of the input overwritten", kernel, "if (stride <= 2 && !add) {", "if (stride <= 2) {",
                  "the gradients of a convolution add*")
     yield Mutant("gradient of the bias of the first sample", weight, "for (std::int64_t n = 0; n < p.batch; ++n)\n        total",
                  "for (std::int64_t n = 0; n < 1; ++n)\n        total", "every layer gives PyTorch's*")
@@ -295,7 +301,7 @@ def transposed_and_resized():
                  "output[d] = *full - w.padding_left;", "transposed convolutions agree*")
     yield Mutant("output channels of one group for all", module, "input, weight[1] * options.groups,", "input, weight[1],",
                  "transposed convolutions agree*")
-    yield Mutant("one bias for all channels", "src/kernels/conv_transpose.cpp", "positions, b[plane % p.in_channels]",
+    yield Mutant("one bias for all channels", "src/kernels/conv.cpp", "positions, b[plane % channels]",
                  "positions, b[0]", "transposed convolutions agree*")
     yield Mutant("output_padding of a whole stride", "src/base/window.cpp",
                  "if (output_padding[d] >= std::max(w.stride, w.dilation)) [[unlikely]]",
