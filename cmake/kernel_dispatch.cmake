@@ -23,7 +23,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(taper_flags_baseline_release -Os ${taper_no_tables})
   foreach(set avx2 avx512)
     set(taper_flags_${set}_release -O2 -ftree-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-nomask=0
-      --param=max-inline-insns-single=30 -falign-loops=1 -falign-jumps=1 ${taper_no_tables})
+      --param=max-inline-insns-single=30 -falign-functions=1 -falign-loops=1 -falign-jumps=1 ${taper_no_tables})
   endforeach()
   # Sets options of files in optimised builds of the stronger sets.
   function(taper_set_kernel_options options)
@@ -32,7 +32,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     set_source_files_properties(${ARGN} PROPERTIES
       COMPILE_OPTIONS "$<$<AND:$<CONFIG:Release>,$<NOT:${weakest}>>:${options}>")
   endfunction()
-  set(freely --param=max-inline-insns-single=70 -falign-loops=16:11:8 -falign-jumps=16:11:8)
+  set(freely --param=max-inline-insns-single=70 -falign-loops=16:11:8)
   taper_set_kernel_options("${freely}" activations avg_pool batch_norm conv conv_average conv_planes conv_short
     conv_slab cross_entropy elementwise linear max_pool optimizers product_dots softmax upsample)
   taper_set_kernel_options("${freely};-O3" product)

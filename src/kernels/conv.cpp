@@ -282,7 +282,7 @@ struct Sweeps {
       }
     }
     one.volume = one.extent[0] * one.extent[1] * one.extent[2];
-    if (count == 1 || most > slab_step(most) || one.volume * sweep[0].channels + lanes > room) return;
+    if (count == 1 || most > step_of(most) || one.volume * sweep[0].channels + lanes > room) return;
     for (int i = 0; i < count; ++i) {
       std::copy_n(one.low, 3, slab[i].low);
       std::copy_n(one.extent, 3, slab[i].extent);
@@ -336,7 +336,7 @@ void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w,
     } else {
       terms.list_results(1, columns, 0);
     }
-    sum_block<T>(rows, columns, depth, operands, c, row, slab.direct && add, slab.row, slab_step(depth));
+    sum_block<T>(rows, columns, depth, operands, c, row, slab.direct && add, slab.row, step_of(depth));
     if (slab.direct) return;
     for (std::int64_t line = 0; line < area.lines; ++line)
       to.store_line(own.result + line * slab.result_line,

@@ -100,12 +100,6 @@ inline Reach find_reach(const Sweep& s, Slab& slab) {
   return reach;
 }
 
-/// The terms that a block with a slab takes at a time: steps of about equal length.
-inline std::int64_t slab_step(std::int64_t depth) {
-  const std::int64_t each = ceil_div(depth, ceil_div(depth, kDeepBlock));
-  return depth > kLongSum ? kDeepBlock : ceil_div(each, 64) * 64;
-}
-
 /// The slab of a sweep whose blocks have `rows` rows.
 template <class T>
 Slab plan_slab(const Sweep& s, std::int64_t rows) {
@@ -122,7 +116,7 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
       kBlockColumns,
       std::min({kSlabColumns, kBlockRows * kBlockColumns / rows / lanes * lanes,
                 height * width <= kSlabColumns ? blocks * height * width / 16 / lanes * lanes : kSlabColumns}));
-  const std::int64_t channels = std::min(s.channels, (slab_step(s.channels * taps) + taps - 2) / taps + 1);
+  const std::int64_t channels = std::min(s.channels, (step_of(s.channels * taps) + taps - 2) / taps + 1);
   // Times for one vector of results and one tap, measured in products of vectors. Each copied line and each region cost
   // some time of their own.
   const double copy = s.axis[2].stride > 1 ? kVectorWidth / 4.0 : 4, per_run = 10, per_line = 25, per_region = 600,

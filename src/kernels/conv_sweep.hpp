@@ -58,9 +58,6 @@ inline void for_plane_runs(std::int64_t j, std::int64_t n, std::int64_t length, 
   for_runs(locate(j, extent), n, extent, body);
 }
 
-/// n / d for n >= 0, rounded up.
-inline std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return n / d + (n % d != 0); }
-
 /// What one tap contributes to one run: y[at, at + size) is zero but for y[at + skip + i] = x[from + i * stride],
 /// i < count.
 struct Piece {

@@ -166,7 +166,8 @@ void multiply_region(const GemmParams& p, const Grid& grid, const Region& region
             y + r * ldy + at, ldy, more);
     }
   };
-  sum_in_steps<T, kDeepBlock>(rows, columns, p.k, multiply, c + matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add);
+  sum_in_steps<T>(rows, columns, p.k, multiply, c + matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add, kBlockColumns,
+                  step_of(p.k));
 }
 
 }  // namespace

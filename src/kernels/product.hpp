@@ -240,18 +240,27 @@ struct SumTerms {
   const void* body;
 };
 
-/// c = a block's sum over `depth` terms, or c += with `add`: takes them in steps of at most `step`, a power of two, and
-/// joins long float32 sums in double. `row` is the distance of the rows of a block in the working memory; rows * row
-/// elements fit it.
+/// n / d for n >= 0, rounded up.
+inline std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return n / d + (n % d != 0); }
+
+/// The terms to take at a time out of so many: steps of about equal length, none longer than `kDeepBlock`.
+inline std::int64_t step_of(std::int64_t depth) {
+  constexpr std::int64_t chain = 64;
+  if (depth <= chain || depth > kLongSum) return kDeepBlock;
+  return ceil_div(ceil_div(depth, ceil_div(depth, kDeepBlock)), chain) * chain;
+}
+
+/// c = a block's sum over `depth` terms, or c += with `add`: takes them in steps of at most `step`, which divides
+/// `kLongSum` where there are more terms than that, and joins long float32 sums in double. `row` is the distance of the
+/// rows of a block in the working memory; rows * row elements fit it.
 template <class T>
 void sum_in_steps(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t step,
                   const SumTerms<T>& terms, T* c, std::int64_t ldc, bool add, std::int64_t row);
 
 /// The same for a lambda. Its type is known to nothing else, so that the steps are compiled once.
-template <class T, std::int64_t Step = kBlockDepth, class Multiply>
+template <class T, class Multiply>
 void sum_in_steps(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Multiply& multiply, T* c,
-                  std::int64_t ldc, bool add, std::int64_t row = kBlockColumns, std::int64_t step = Step) {
-  static_assert(kLongSum % Step == 0);
+                  std::int64_t ldc, bool add, std::int64_t row = kBlockColumns, std::int64_t step = kBlockDepth) {
   const auto sum = [](const void* body, std::int64_t k, std::int64_t n, T* y, std::int64_t ldy, bool more) {
     (*static_cast<const Multiply*>(body))(k, n, y, ldy, more);
   };

@@ -136,6 +136,8 @@ template void multiply_contiguous(std::int64_t, std::int64_t, std::int64_t, cons
 template void multiply_contiguous(std::int64_t, std::int64_t, std::int64_t, const double*, std::int64_t, const double*,
                                   std::int64_t, double*, std::int64_t, std::int64_t, bool);
 template void multiply_lines(std::int64_t, std::int64_t, const LineOperands<float>&, float*, bool);
+#ifndef TAPER_ONLY_FLOAT32
 template void multiply_lines(std::int64_t, std::int64_t, const LineOperands<double>&, double*, bool);
+#endif
 
 }  // namespace taper::kernels
