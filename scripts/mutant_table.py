@@ -204,7 +204,7 @@ def autograd():
                  "if (!(replaced.shape() == node.shape()) || replaced.dtype() != node.dtype)", "if (false)")
     yield Mutant("freed values used again", "src/core/propagate.cpp", "if (node.released) [[unlikely]]",
                  "if (false)", "a second backward*")
-    yield Mutant("changed views not noticed", "src/core/apply.cpp", "if (impl.history != impl.buffer->history) [[unlikely]]",
+    yield Mutant("changed views not noticed", "src/core/apply.cpp", "if (impl.node && impl.history != impl.buffer->history) [[unlikely]]",
                  "if (false)")
     yield Mutant("a leaf changed in place while recording", "src/core/apply.cpp",
                  "if (grad_enabled && target.node && target.node->is_leaf()) [[unlikely]]", "if (false)")
@@ -363,6 +363,10 @@ def max_pools():
                  "for (std::int64_t i = 0; i < b.n; ++i) dx[i] = static_cast<T>(sum[i]);", "*max pool*")
     yield Mutant("several windows' gradients overwritten", file, "sum[std::min(at, n)] += static_cast<double>(dy[o]);",
                  "sum[std::min(at, n)] = static_cast<double>(dy[o]);", "*max pool*")
+    yield Mutant("gradients of few windows overwritten", file, "if (at < n) dx[at] += dy[o];",
+                 "if (at < n) dx[at] = dy[o];", "*max pool*")
+    yield Mutant("many windows' gradients summed as few", file, "return most <= 8;", "return true;",
+                 "a gradient that many windows send*")
     yield Mutant("unpooling leaves what was there", "src/kernels/max_unpool.cpp",
                  "std::fill(y + first * p.out, y + last * p.out, T(0));", "", "*unpool*")
     yield Mutant("volume of a cut-off window of LPPool", "modules/lp_pool.cpp",

@@ -296,9 +296,14 @@ IndexRange outputs_over(const PoolAxis& axis, std::int64_t first, std::int64_t l
   return {axis.over(first).first, axis.over(last - 1).last};
 }
 
-/// Whether no position lies in two windows.
-bool is_disjoint(const PoolAxis& axis) {
-  return !axis.is_adaptive && axis.window.dilation * (axis.window.kernel - 1) < axis.window.stride;
+/// Whether a position lies in so few windows that the sum of their gradients needs no double.
+bool is_in_few(const Pool& p) {
+  std::int64_t most = 1;
+  for (const PoolAxis* axis : {&p.d, &p.h, &p.w}) {
+    if (axis->is_adaptive) return false;
+    most *= std::min<std::int64_t>(axis->window.dilation * (axis->window.kernel - 1) / axis->window.stride, 8) + 1;
+  }
+  return most <= 8;
 }
 
 /// Some positions of a plane, `n` of them from `origin` on, and the outputs that may have chosen them.
@@ -334,9 +339,9 @@ void backward_block(const Pool& p, const Block& b, const T* dy, const std::int64
     for (std::int64_t i = 0; i < b.n; ++i) dx[i] = static_cast<T>(sum[i]);
 }
 
-/// The same where no two outputs can have chosen one position.
+/// The same where few outputs can have chosen one position.
 template <class T>
-void backward_disjoint(const Pool& p, const Block& b, const T* dy, const std::int64_t* index, T* dx, bool add) {
+void backward_few(const Pool& p, const Block& b, const T* dy, const std::int64_t* index, T* dx, bool add) {
   dx += b.origin;
   if (!add) std::fill(dx, dx + b.n, T(0));
   const auto n = static_cast<std::uint64_t>(b.n);
@@ -355,6 +360,7 @@ void backward(const Pool& p, const T* dy, const std::int64_t* index, T* dx, bool
   const std::int64_t across = (width - 1) / bw + 1, down = (height - 1) / bh + 1, deep = (depth - 1) / bd + 1;
   const std::int64_t blocks = across * down * deep, size = depth * height * width;
   const std::int64_t outputs = p.d.out * p.h.out * p.w.out;
+  const bool few = is_in_few(p);
   parallel_for(p.planes * blocks, (size + outputs) / blocks, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) {
       const std::int64_t plane = unit / blocks, block = unit % blocks;
@@ -362,8 +368,7 @@ void backward(const Pool& p, const T* dy, const std::int64_t* index, T* dx, bool
       const std::int64_t d1 = std::min(d + bd, depth), h1 = std::min(h + bh, height), w1 = std::min(w + bw, width);
       const Block b{(d * height + h) * width + w, (d1 - d) * (h1 - h) * (w1 - w), outputs_over(p.d, d, d1),
                     outputs_over(p.h, h, h1), outputs_over(p.w, w, w1)};
-      const auto run =
-          is_disjoint(p.d) && is_disjoint(p.h) && is_disjoint(p.w) ? backward_disjoint<T> : backward_block<T>;
+      const auto run = few ? backward_few<T> : backward_block<T>;
       run(p, b, dy + plane * outputs, index + plane * outputs, dx + plane * size, add);
     }
   });

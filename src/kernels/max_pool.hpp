@@ -35,9 +35,9 @@ void max_pool(const MaxPoolParams& p, const T* x, T* y, std::int64_t* index);
 template <class T>
 void adaptive_max_pool(const AdaptiveMaxPoolParams& p, const T* x, T* y, std::int64_t* index);
 
-/// Each input position takes the sum, in double, of the gradients of the outputs it was chosen for; 0 where there are
-/// none. `add` adds to `dx` instead of overwriting it. `index` is what the forward wrote; one that is outside its
-/// window's plane is passed over.
+/// Each input position takes the sum, in double where there may be more than eight, of the gradients of the outputs it
+/// was chosen for; 0 where there are none. `add` adds to `dx` instead of overwriting it. `index` is what the forward
+/// wrote; one that is outside its window's plane is passed over.
 template <class T>
 void max_pool_backward(const MaxPoolParams& p, const T* dy, const std::int64_t* index, T* dx, bool add);
 template <class T>
