@@ -65,6 +65,19 @@ TEST_CASE("BatchNorm keeps running statistics as PyTorch does") {
   CHECK(norm.num_batches_tracked.item() == 0);
 }
 
+TEST_CASE("BatchNorm is a member of a class with its options, of which those left out have PyTorch's defaults") {
+  struct Block : nn::Module {
+    nn::BatchNorm2d norm{{.num_features = 3}};
+    nn::BatchNorm1d plain{{.num_features = 2, .momentum = {}}};
+    Block() { register_modules({{"norm", norm}, {"plain", plain}}); }
+    Tensor forward(const Tensor& x) override { return norm(x); }
+  };
+  Block block;
+  CHECK(block.norm.options().momentum == 0.1);
+  CHECK(!block.plain.options().momentum);
+  CHECK(block.parameters().size() == 4);
+}
+
 TEST_CASE("BatchNorm without momentum keeps the plain average of all batches") {
   nn::BatchNorm1d norm({.num_features = 1, .momentum = std::nullopt});
   for (const int mean : {3, 6, 12, 24}) norm(tensor({{mean - 2}, {mean + 2}}, DType::float32));

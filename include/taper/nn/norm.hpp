@@ -15,7 +15,9 @@ struct BatchNormOptions {
   static constexpr const char* kType = N == 1 ? "BatchNorm1d" : N == 2 ? "BatchNorm2d" : "BatchNorm3d";
   std::optional<std::int64_t> num_features = {};  ///< left out in JSON: the input's channels
   double eps = 1e-5;
-  std::optional<double> momentum = 0.1;  ///< share of the newest batch in the running statistics; none: equal shares
+  /// Share of the newest batch in the running statistics; none: equal shares. (From a plain number GCC 12 does not
+  /// compile a class that has such a layer as a member.)
+  std::optional<double> momentum = std::make_optional(0.1);
   bool affine = true;
   bool track_running_stats = true;
   bool bias = true;
