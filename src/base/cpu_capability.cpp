@@ -23,11 +23,11 @@ namespace taper::detail {
 
 namespace {
 
-constexpr CpuCapability kAll[] = {CpuCapability::baseline, CpuCapability::avx2, CpuCapability::avx512};
-
 constinit CpuCapability chosen = CpuCapability::baseline;
 
 #ifdef TAPER_KERNEL_DISPATCH
+
+constexpr CpuCapability kAll[] = {CpuCapability::baseline, CpuCapability::avx2, CpuCapability::avx512};
 
 /// Before any constructor of a program's globals may run a kernel.
 [[gnu::constructor(101)]] void choose() {

@@ -142,9 +142,9 @@ Region region_of(const GemmParams& p, const Grid& grid, std::int64_t unit, std::
 template <class T>
 void multiply_region(const GemmParams& p, const Grid& grid, const Region& region, const T* a, const T* b, T* c,
                      const T* bias) {
-  const auto [units, matrix, i, j, rows, columns] = region;
-  a += matrix * p.stride_a;
-  b += matrix * p.stride_b;
+  const std::int64_t i = region.i, j = region.j, rows = region.rows, columns = region.columns;
+  a += region.matrix * p.stride_a;
+  b += region.matrix * p.stride_b;
   T start[kBlocksTogether * kBlockColumns];
   if (bias != nullptr) {
     copy_run(bias + j, columns, start);
@@ -166,8 +166,8 @@ void multiply_region(const GemmParams& p, const Grid& grid, const Region& region
             y + r * ldy + at, ldy, more);
     }
   };
-  sum_in_steps<T>(rows, columns, p.k, multiply, c + matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add, kBlockColumns,
-                  step_of(p.k));
+  sum_in_steps<T>(rows, columns, p.k, multiply, c + region.matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add,
+                  kBlockColumns, step_of(p.k));
 }
 
 }  // namespace

@@ -176,7 +176,7 @@ template <class V>
 /// taken.
 template <class A>
 struct Factors {
-#ifdef __FMA__
+#if defined(__AVX2__) && defined(__FMA__)
   static constexpr bool kParts = true;
 #else
   static constexpr bool kParts = false;
@@ -188,7 +188,7 @@ struct Factors {
   static void set(A* table, std::int64_t i, double divisor) {
     A& first = table[i / kLanes<A> * kLanes<A> * kElements + i % kLanes<A>];
     first = static_cast<A>(kParts ? 1 / divisor : divisor);
-#ifdef __FMA__
+#if defined(__AVX2__) && defined(__FMA__)
     // Below the inverse, so that both parts have one sign and infinities stay what they are.
     first *= A(1) - std::numeric_limits<A>::epsilon();
     (&first)[kLanes<A>] = static_cast<A>(__builtin_fma(-static_cast<double>(first), divisor, 1.0) / divisor);
@@ -203,7 +203,7 @@ struct Factors {
   /// Of the vector from element i on, a multiple of the lanes.
   [[gnu::always_inline]] static Vec<A> multiply(const Vec<A>& v, const A* table, std::int64_t i) {
     const A* const at = table + i * kElements;
-#ifdef __FMA__
+#if defined(__AVX2__) && defined(__FMA__)
     const Vec<A> first = load<A>(at), rest = v * load<A>(at + kLanes<A>);
 #ifdef __AVX512F__
     if constexpr (std::is_same_v<A, float>)
