@@ -106,7 +106,7 @@ void multiply_few(const GemmParams& p, const T* a, const T* b, T* c) {
   const std::int64_t stride_few = few_columns ? p.stride_b : p.stride_a;
   const std::int64_t stride_many = few_columns ? p.stride_a : p.stride_b;
   constexpr std::int64_t step = 16;
-  const std::int64_t blocks = many_rows / step + (many_rows % step != 0);
+  const std::int64_t blocks = ceil_div(many_rows, step);
   parallel_for(p.batch * blocks, parallel_work(few_rows * step, p.k), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) {
       const std::int64_t matrix = unit / blocks, j = unit % blocks * step;

@@ -383,25 +383,23 @@ Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64
     return {rows, columns, 1, 1, parallel_work(rows * columns, depth)};
   // Equal steps, in whole register tiles.
   const auto step = [](std::int64_t n, std::int64_t largest, std::int64_t multiple) {
-    const std::int64_t parts = n / largest + (n % largest != 0);
-    const std::int64_t each = n / parts + (n % parts != 0);
-    return std::min(n, (each + multiple - 1) / multiple * multiple);
+    const std::int64_t each = ceil_div(n, ceil_div(n, largest));
+    return std::min(n, ceil_div(each, multiple) * multiple);
   };
-  const auto units = [](std::int64_t n, std::int64_t each) { return n / each + (n % each != 0); };
   Grid g{step(rows, kBlockRows, kPanelRows), step(columns, kBlockColumns, column_multiple), 0, 0, 0};
   // Enough units for several threads, but none below a quarter of a million products: each packs its own operands.
   const double products = static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(depth);
   const double wanted = std::min(16.0, products * static_cast<double>(batch) / unit_products);
   const auto enough = [&] {
-    return static_cast<double>(units(rows, g.row_step)) * static_cast<double>(units(columns, g.column_step)) *
+    return static_cast<double>(ceil_div(rows, g.row_step)) * static_cast<double>(ceil_div(columns, g.column_step)) *
                static_cast<double>(batch) >=
            wanted;
   };
   if (!enough()) g.column_step = step(columns, 64, column_multiple);
   if (!enough()) g.row_step = step(rows, 72, kPanelRows);
   if (!enough()) g.column_step = step(columns, 32, column_multiple);
-  g.row_units = units(rows, g.row_step);
-  g.column_units = units(columns, g.column_step);
+  g.row_units = ceil_div(rows, g.row_step);
+  g.column_units = ceil_div(columns, g.column_step);
   g.work = parallel_work(g.row_step * g.column_step, depth);
   return g;
 }

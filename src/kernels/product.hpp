@@ -245,7 +245,7 @@ inline std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return n / d + (n
 
 /// The terms to take at a time out of so many: steps of about equal length, none longer than `kDeepBlock`.
 inline std::int64_t step_of(std::int64_t depth) {
-  constexpr std::int64_t chain = 64;
+  constexpr std::int64_t chain = kChain<float>;
   if (depth <= chain || depth > kLongSum) return kDeepBlock;
   return ceil_div(ceil_div(depth, ceil_div(depth, kDeepBlock)), chain) * chain;
 }

@@ -131,11 +131,11 @@ class StepWeights {
 template <class Body>
 void for_each_block(const RecurrentParams& p, const Body& body) {
   constexpr std::int64_t kRows = 16;
-  const std::int64_t parts = p.batch / kRows + (p.batch % kRows != 0);
+  const std::int64_t parts = ceil_div(p.batch, kRows);
   if (parts == 0) return;
-  const std::int64_t each = p.batch / parts + (p.batch % parts != 0);
+  const std::int64_t each = ceil_div(p.batch, parts);
   const std::int64_t work = parallel_work(each * p.hidden_size * gates_of(p.cell), p.hidden_size + 64);
-  const std::int64_t units = p.batch / each + (p.batch % each != 0);
+  const std::int64_t units = ceil_div(p.batch, each);
   parallel_for(units, work * std::min<std::int64_t>(p.steps, 1 << 14), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) body(unit * each, std::min(each, p.batch - unit * each));
   });
