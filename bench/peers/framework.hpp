@@ -62,6 +62,13 @@ struct Framework {
   // --- one operation
   // --------------------------------------------------------------------------------------------------
 
+  /// Lets go of the result of the last call before the next: two of them would not fit the cache that holds one.
+  template <class Result, class Compute>
+  static void replace(Result& result, const Compute& compute) {
+    result = Result();
+    result = compute();
+  }
+
   /// pass=forward computes `function` unrecorded, pass=recorded records it, pass=backward takes the gradients of a
   /// result recorded before, pass=both records and takes them.
   static Work operation(const Task& task, Tensors leaves, Function function) {
@@ -69,18 +76,19 @@ struct Framework {
       auto result = std::make_shared<Tensor>();
       return {[=] {
                 typename L::NoGrad guard;
-                *result = function();
+                replace(*result, function);
               },
               [=](Values& values) { read(values, *result); }};
     }
     for (Tensor& leaf : leaves) L::require_grad(leaf);
     auto result = std::make_shared<Tensor>(function());
-    if (task.is("pass", "recorded")) return {[=] { *result = function(); }, [=](Values& v) { read(v, *result); }};
+    if (task.is("pass", "recorded")) return {[=] { replace(*result, function); }, [=](Values& v) { read(v, *result); }};
     const Tensor gradient = filled(L::shape(*result), 99, -1, 1, L::is_double(*result));
     auto gradients = std::make_shared<Tensors>();
     const auto values = [=](Values& v) { read_all(v, *gradients); };
-    if (task.is("pass", "backward")) return {[=] { *gradients = L::grad(*result, leaves, gradient, true); }, values};
-    return {[=] { *gradients = L::grad(function(), leaves, gradient, false); }, values};
+    if (task.is("pass", "backward"))
+      return {[=] { replace(*gradients, [&] { return L::grad(*result, leaves, gradient, true); }); }, values};
+    return {[=] { replace(*gradients, [&] { return L::grad(function(), leaves, gradient, false); }); }, values};
   }
 
   static Work add(const Task& t) {
