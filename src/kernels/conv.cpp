@@ -155,6 +155,7 @@ class Terms {
   /// Begins with a sweep. `slab` is null for packed operands.
   [[gnu::noinline]] void begin(const Sweep& s, const Slab* slab) {
     s_ = &s, slab_ = slab, taps_ = s.tap_count();
+    listed_a_ = listed_b_ = {};
     Place p{};
     for (std::int64_t t = 0; t < std::min(taps_, kDeepBlock); ++t, step(p, s.taps)) {
       tap_a_[t] = of_tap(kWeight, p);
@@ -173,18 +174,24 @@ class Terms {
       }
   }
   /// Lists where the weights of the terms [k, k + n) lie.
-  void list_a(std::int64_t k, std::int64_t n) { list(k, n, a, 0, s_->w_channel, tap_a_, kWeight); }
+  void list_a(std::int64_t k, std::int64_t n) { list({k, n, kWeight}, listed_a_, a, 0, s_->w_channel, tap_a_); }
   /// Lists where the terms [k, k + n) find their elements: in the slab of the channels from `k / taps` on, or in a line
   /// of the signal.
   void list_b(std::int64_t k, std::int64_t n, bool in_signal) {
     if (in_signal)
-      list(k, n, b, 0, s_->signal_size, tap_signal_, kSignal);
+      list({k, n, kSignal}, listed_b_, b, 0, s_->signal_size, tap_signal_);
     else
-      list(k, n, b, k / taps_, slab_->volume, tap_b_, kSlab);
+      list({k, n, kSlab}, listed_b_, b, k / taps_, slab_->volume, tap_b_);
   }
 
  private:
-  enum Kind { kWeight, kSlab, kSignal };
+  enum Kind { kNone, kWeight, kSlab, kSignal };
+  struct Listed {
+    std::int64_t k, n;
+    Kind kind;
+
+    bool operator==(const Listed&) const = default;
+  };
 
   /// Where a tap's weight or element lies.
   std::int64_t of_tap(Kind kind, const Place& tap) const {
@@ -192,9 +199,13 @@ class Terms {
            : kind == kSlab ? slab_->element(*s_, tap)
                            : s_->axis[2].shift + tap.at[2] * s_->axis[2].shift_step;
   }
-  /// list[q] = (channel - first) * stride + what the tap adds, which `table` tells where it is long enough.
-  [[gnu::noinline]] void list(std::int64_t k, std::int64_t n, std::int64_t* to, std::int64_t first, std::int64_t stride,
-                              const std::int64_t* table, Kind kind) {
+  /// to[q] = (channel - first) * stride + what the tap adds, which `table` tells where it is long enough; unless it is
+  /// `listed` already, as for most blocks.
+  [[gnu::noinline]] void list(const Listed& terms, Listed& listed, std::int64_t* to, std::int64_t first,
+                              std::int64_t stride, const std::int64_t* table) {
+    if (terms == listed) return;
+    listed = terms;
+    const auto [k, n, kind] = terms;
     std::int64_t c = k / taps_, t = k % taps_;
     for (std::int64_t q = 0; q < n; ++c, t = 0) {
       const std::int64_t end = std::min(n, q + taps_ - t), base = (c - first) * stride;
@@ -208,6 +219,7 @@ class Terms {
 
   const Sweep* s_;
   const Slab* slab_;
+  Listed listed_a_, listed_b_;
   std::int64_t taps_, tap_a_[kDeepBlock], tap_b_[kDeepBlock], tap_signal_[kDeepBlock];
 };
 

@@ -143,13 +143,13 @@ struct Results {
 
 /// c = total, or += with `add`.
 template <class T>
-void add_tile(const T* total, const Results<T>& y) {
+[[gnu::noinline]] void add_tile(const T* total, const Results<T>& y) {
   for (std::int64_t r = 0; r < y.rows; ++r)
     for (int v = 0; v < y.width; ++v, total += kLanes<T>) {
       T* to = y.c.data + r * y.c.row + y.c.vector[v];
       const int skip = v + 1 == y.width ? y.repeated : 0;
-      if (y.count[v] == kLanes<T> && skip == 0)
-        store(y.add ? load(to) + load(total) : load(total), to);
+      if (y.whole)
+        store(load(to) + load(total), to);
       else
         store_part<T>(load(total + skip), y.count[v] - skip, to + skip, y.add);
     }
@@ -162,13 +162,14 @@ class Fetching {
   Fetching(const Ahead<T> (&x)[2], std::int64_t times) : x_(x), share_((lines(x[0]) + lines(x[1])) / times + 1) {}
 
   void some() {
-    for (std::int64_t i = 0; i < share_; ++i) {
+    for (std::int64_t left = share_; left > 0;) {
       while (row_ >= x_->rows) {
         if (second_) return;
         second_ = true, ++x_, row_ = 0;
       }
-      __builtin_prefetch(x_->data + row_ * x_->row + at_, 0, 2);
-      at_ += kLine;
+      const T* line = x_->data + row_ * x_->row + at_;
+      const std::int64_t end = std::min(at_ + left * kLine, x_->columns);
+      for (; at_ < end; at_ += kLine, line += kLine, --left) __builtin_prefetch(line, 0, 2);
       if (at_ >= x_->columns) at_ = 0, ++row_;
     }
   }
@@ -192,8 +193,10 @@ inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile
   tile.to = {total, row, kSide<T>};
   // The rows of c are far from each other, and are needed after the last term.
   if (depth >= 64)
-    for (std::int64_t r = 0; r < y.rows; ++r)
-      for (int v = 0; v < y.width; ++v) __builtin_prefetch(y.c.data + r * y.c.row + y.c.vector[v], 0, 2);
+    for (int v = 0; v < y.width; ++v) {
+      const T* line = y.c.data + y.c.vector[v];
+      for (std::int64_t r = 0; r < y.rows; ++r, line += y.c.row) __builtin_prefetch(line, 0, 2);
+    }
   std::int64_t k = 0;
   ahead.some();
   for (; depth - k > kChain<T>; k += kChain<T>) {
@@ -263,7 +266,10 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   // Tiles as tall as each other. The rows run inside the columns, so that the tile's columns of b stay in the
   // first-level cache.
   const TileWidths<T>* const all = all_tiles<T>(std::make_integer_sequence<int, kTileRows<T>>());
-  const std::int64_t tiles = (rows + kTileRows<T> - 1) / kTileRows<T>, least = rows / tiles, taller = rows % tiles;
+  // Rows of c whole pages apart share one line of each way of the first-level cache, of which it has eight.
+  const bool apart = ldc % (4096 / static_cast<std::int64_t>(sizeof(T))) != 0;
+  const std::int64_t tallest = apart ? kTileRows<T> : std::min(kTileRows<T>, 6);
+  const std::int64_t tiles = (rows + tallest - 1) / tallest, least = rows / tiles, taller = rows % tiles;
   const std::int64_t vectors = (columns + kLanes<T> - 1) / kLanes<T>;
   int width = widest(least + (taller > 0));
   Fetching<T> ahead(x.ahead, tiles * ((vectors - 1) / width + 1) * ((depth - 1) / kChain<T> + 1));
