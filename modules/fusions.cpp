@@ -1,5 +1,7 @@
 #include "core/fusion.hpp"
 
+#include <cstdlib>
+
 #include "fused_records.hpp"
 #include "kernels/avg_pool.hpp"
 #include "kernels/conv_average.hpp"
@@ -34,6 +36,8 @@ std::size_t fits(const ForwardArgs& first, const ForwardArgs& last, void* attrib
   const auto& pool = last.attributes_as<kernels::AvgPoolParams>();
   if (!averages_lines(pool) || pool.in[2] != conv.out[2] || !kernels::conv_average_fits(conv)) return 0;
   const std::int64_t divisor = pool.divisor_override != 0 ? pool.divisor_override : pool.in[2];
+  constexpr std::int64_t most = 1 << 24;  // such divisors are floats
+  if (std::abs(divisor) > most) return 0;
   new (attributes) ConvAverage{conv, static_cast<double>(divisor)};
   return std::size_t(kernels::conv_average_bits(conv)) * sizeof(std::uint16_t);
 }

@@ -4,16 +4,30 @@
 
 #include "kernels/parallel.hpp"
 #include "kernels/pool_lanes.hpp"
+#include "kernels/product.hpp"
 #include "kernels/sum_run.hpp"
 
 /// Average pools whose windows cut memory into runs; for avg_pool.cpp alone.
 namespace taper::kernels::average {
 
+/// Float32 runs that are summed beside each other, which those of fewer than 16 elements are: in order.
+inline constexpr std::int64_t kBesideRuns = 64, kShortRun = 16;
+
 /// y_i = (x_{i n} + ... + x_{i n + n - 1}) / divisor
 template <class T>
 void forward_runs(std::int64_t runs, std::int64_t n, double divisor, const T* x, T* y) {
   parallel_for(runs, n, [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) y[i] = static_cast<T>(sum_run(x + i * n, n) / divisor);
+    std::int64_t i = first;
+    if (sizeof(T) == sizeof(float) && n > 0 && n < kShortRun)
+      for (; i < last; i += kBesideRuns) {
+        T turned[kShortRun * kBesideRuns];
+        double sum[kBesideRuns];
+        const std::int64_t count = std::min(kBesideRuns, last - i);
+        pack_transposed(x + i * n, n, count, n, turned, kBesideRuns);
+        sum_places(turned, kBesideRuns, n, count, sum);
+        for (std::int64_t c = 0; c < count; ++c) y[i + c] = static_cast<T>(sum[c] / divisor);
+      }
+    for (; i < last; ++i) y[i] = static_cast<T>(sum_run(x + i * n, n) / divisor);
   });
 }
 

@@ -8,13 +8,22 @@ namespace taper::kernels {
 
 namespace {
 
+/// The first or last eight of sixteen floats, exactly. Without a mask, GCC 12 warns.
+inline Vector<double> low_half(const Vector<float>& x) {
+  return _mm512_maskz_cvtps_pd(0xff, __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7));
+}
+inline Vector<double> high_half(const Vector<float>& x) {
+  return _mm512_maskz_cvtps_pd(0xff, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15));
+}
+
 /// Sixteen doubles.
 struct Long {
-  Vector<double> low, high;
+  Vector<double> low = {}, high = {};
 
-  explicit Long(const Vector<float>& x)
-      : low(as_double(__builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7))),
-        high(as_double(__builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15))) {}
+  void add(const Vector<float>& x) {
+    low += low_half(x);
+    high += high_half(x);
+  }
 
   /// x / divisor
   Vector<float> divided(double divisor) const {
@@ -23,86 +32,102 @@ struct Long {
   }
 
  private:
-  // Without a mask, GCC 12 warns of what its own headers leave undefined; for vectors of its own it makes slower code.
-  static Vector<double> as_double(__m256 x) { return _mm512_maskz_cvtps_pd(0xff, x); }
   static __m256 as_float(const Vector<double>& x) { return _mm512_maskz_cvtpd_ps(0xff, x); }
 };
 
-/// The products of some samples of one group: a row for each position, a column for each channel.
+/// The averages of one group: a row for each position, a column for each channel.
 class AverageGroup {
  public:
-  AverageGroup(const ConvParams& p, const ShortPart& part, std::int64_t g)
-      : p_(p), part_(part), g_(g), channels_(p.out_channels / p.groups), row_(ceil_div(channels_, kWidth) * kWidth) {}
+  AverageGroup(const ConvParams& p, std::int64_t g)
+      : p_(p), g_(g), channels_(p.out_channels / p.groups), row_(ceil_div(channels_, kWidth) * kWidth) {
+    for (std::int64_t c = 0; c < p.in_channels / p.groups; ++c)
+      for (std::int64_t t = 0; t < p.kernel[2]; ++t) from_[terms_++] = c * kLine + t * p.dilation[2];
+    for (std::int64_t i = 0; i < kLine; i += kWidth) {
+      const std::int64_t q = i - p.padding[2];
+      inside_[i / kWidth] = static_cast<__mmask16>(lanes_before(p.in[2] - q) & ~lanes_before(-q));
+    }
+  }
+
+  /// Elements of a padded line.
+  static constexpr std::int64_t kLine = 2 * kWidth;
 
   /// weights[0, f] = b[f], weights[1 + k, f] = w[f, k]
   void pack_weights(const float* w, const float* b, float* weights) const {
-    const std::int64_t terms = part_.terms();
-    for (std::int64_t j = 0; j < row_; j += kWidth) {
-      const std::int64_t first = g_ * channels_ + j, n = std::min<std::int64_t>(kWidth, channels_ - j);
-      store(b != nullptr ? load_part(b + first, n) : Vector<float>{}, weights + j);
-      for (std::int64_t k = 0; k < terms; k += kWidth) {
-        Square square;
-#pragma GCC unroll 16
-        for (int r = 0; r < kWidth; ++r)
-          square[r] = _mm512_maskz_loadu_ps(lanes_before(terms - k),
-                                            w + (first + std::min<std::int64_t>(r, n - 1)) * terms + k);
-        turn_square<float>(square);
-        for (std::int64_t i = 0; i < std::min<std::int64_t>(kWidth, terms - k); ++i)
-          store<float>(square[i], weights + (1 + k + i) * row_ + j);
-      }
-    }
+    const std::int64_t first = g_ * channels_;
+    for (std::int64_t f = 0; f < channels_; ++f) weights[f] = b != nullptr ? b[first + f] : 0.0f;
+    pack_transposed(w + first * terms_, terms_, channels_, terms_, weights + row_, row_);
+    fill_last_vector(channels_, 1 + terms_, weights, row_);
   }
 
-  /// The averages of the samples [n, n + samples).
-  void run(std::int64_t n, std::int64_t samples, double divisor, const float* x, const float* weights, float* y,
+  /// The averages of sample `n`.
+  void run(std::int64_t n, double divisor, const float* x, const float* weights, float* y,
            std::uint16_t* positive) const {
-    const Scratch<float>& own = scratch<float>();
-    const std::int64_t out = p_.out[2], words = row_ / kWidth;
-    constexpr std::int64_t signal_row = ShortGradient::kSignalRow;
-    fill(signal_row, 1.0f, own.left);
-    const ShortGradient s{p_, &part_, g_, 0, channels_};
-    s.pack_signal(x + n * p_.in_channels * p_.in[2], samples, own.left + signal_row);
-    // The bias is the weight of a term that is always one.
-    multiply_block<float>(samples * out, row_, 1 + part_.terms(), {{own.left, 1, signal_row}, {weights, row_}},
-                          own.result, row_, false);
-    const float* from = own.result;
-    std::uint16_t* bits = positive + (g_ * p_.batch + n) * out * words;
-    for (std::int64_t m = n; m < n + samples; ++m, from += out * row_, bits += out * words)
-      for (std::int64_t j = 0; j < row_; j += kWidth) {
-        const Vector<float> average = line(from + j, bits + j / kWidth, words).divided(divisor);
-        store_part<float>(average, static_cast<int>(std::min<std::int64_t>(kWidth, channels_ - j)),
-                          y + m * p_.out_channels + g_ * channels_ + j, false);
-      }
+    alignas(64) float lines[kChain<float> * kLine];
+    const std::int64_t channels = p_.in_channels / p_.groups, words = row_ / kWidth;
+    x += (n * p_.groups + g_) * channels * p_.in[2] - p_.padding[2];
+    for (std::int64_t c = 0; c < channels; ++c, x += p_.in[2])
+      for (std::int64_t i = 0; i < kLine; i += kWidth)
+        store<float>(_mm512_maskz_loadu_ps(inside_[i / kWidth], x + i), lines + c * kLine + i);
+    positive += (g_ * p_.batch + n) * p_.out[2] * words;
+    y += n * p_.out_channels + g_ * channels_;
+    std::int64_t j = 0;
+    for (; j + kWidth < row_; j += 2 * kWidth) average<2>(j, lines, weights, divisor, positive, y);
+    if (j < row_) average<1>(j, lines, weights, divisor, positive, y);
   }
 
  private:
-  /// The sums along the lines of sixteen channels.
-  Long line(const float* from, std::uint16_t* bits, std::int64_t words) const {
-    const auto rectified = [&](std::int64_t i) -> Vector<float> {
-      const Vector<float> value = load(from + i * row_);
-      const __mmask16 positive = _mm512_cmp_ps_mask(value, Vector<float>{}, _CMP_NLE_UQ);
-      bits[i * words] = positive;
-      return _mm512_maskz_mov_ps(positive, value);
-    };
-    Long sum(rectified(0));
-    for (std::int64_t i = 1; i < p_.out[2]; ++i) {
-      const Long value(rectified(i));
-      sum.low += value.low;
-      sum.high += value.high;
+  /// Positions whose sums are in registers at a time.
+  static constexpr int kTile = 5;
+
+  /// y[j] = sum over the line of max(0, b[j] + sum over k of w[j, k] x[i, k]) / divisor, for `W` vectors.
+  template <int W>
+  void average(std::int64_t j, const float* lines, const float* weights, double divisor, std::uint16_t* bits,
+               float* y) const {
+    const std::int64_t out = p_.out[2], words = row_ / kWidth;
+    Long total[W];
+    for (std::int64_t first = 0; first < out; first += kTile) {
+      Vector<float> sum[kTile][W];
+#pragma GCC unroll 8
+      for (int i = 0; i < kTile; ++i)
+#pragma GCC unroll 2
+        for (int v = 0; v < W; ++v) sum[i][v] = load(weights + j + v * kWidth);
+      for (std::int64_t k = 0; k < terms_; ++k)
+#pragma GCC unroll 8
+        for (int i = 0; i < kTile; ++i) {
+          const Vector<float> left = _mm512_set1_ps(lines[from_[k] + first + i]);
+#pragma GCC unroll 2
+          for (int v = 0; v < W; ++v)
+            sum[i][v] = multiply_add(left, load(weights + (1 + k) * row_ + j + v * kWidth), sum[i][v]);
+        }
+#pragma GCC unroll 8
+      for (int i = 0; i < kTile; ++i) {
+        if (first + i == out) break;
+#pragma GCC unroll 2
+        for (int v = 0; v < W; ++v) {
+          const __mmask16 positive = _mm512_cmp_ps_mask(sum[i][v], Vector<float>{}, _CMP_NLE_UQ);
+          bits[(first + i) * words + j / kWidth + v] = positive;
+          total[v].add(_mm512_maskz_mov_ps(positive, sum[i][v]));
+        }
+      }
     }
-    return sum;
+#pragma GCC unroll 2
+    for (int v = 0; v < W; ++v)
+      store_part<float>(total[v].divided(divisor),
+                        static_cast<int>(std::min<std::int64_t>(kWidth, channels_ - j - v * kWidth)),
+                        y + j + v * kWidth, false);
   }
 
   const ConvParams& p_;
-  const ShortPart& part_;
-  std::int64_t g_, channels_, row_;
+  std::int64_t g_, channels_, row_, terms_ = 0, from_[kChain<float>];
+  __mmask16 inside_[kLine / kWidth];
 };
 
 }  // namespace
 
 // A line of 16 elements and more is summed in another order; a block of results has room for 64 channels.
 bool conv_average_fits(const ConvParams& p) {
-  return is_short(p) && p.out[2] < kWidth && p.out_channels / p.groups <= 64;
+  return is_short(p) && p.out[2] < kWidth && (p.kernel[2] - 1) * p.dilation[2] < kWidth &&
+         p.out_channels / p.groups <= 64;
 }
 
 std::int64_t conv_average_bits(const ConvParams& p) {
@@ -111,17 +136,15 @@ std::int64_t conv_average_bits(const ConvParams& p) {
 
 void conv_average(const ConvParams& p, double divisor, const float* x, const float* w, const float* b, float* y,
                   std::uint16_t* positive) {
-  const std::int64_t most = kPositions / p.out[2], blocks = ceil_div(p.batch, most);
-  const ShortPart part(p, 0);
-  const std::int64_t terms = part.terms();
-  parallel_for(p.groups * blocks, parallel_work(p.out_channels / p.groups * kPositions, terms + 8),
-               [=, &p, &part](std::int64_t first, std::int64_t last) {
+  const std::int64_t terms = p.in_channels / p.groups * p.kernel[2];
+  parallel_for(p.groups * p.batch, parallel_work(p.out_channels / p.groups * p.out[2], terms + 8),
+               [=, &p](std::int64_t first, std::int64_t last) {
                  const Scratch<float>& own = scratch<float>();
-                 for (std::int64_t unit = first; unit < last; ++unit) {
-                   const std::int64_t n = unit % blocks * most;
-                   const AverageGroup group(p, part, unit / blocks);
-                   if (unit == first || n == 0) group.pack_weights(w, b, own.right);
-                   group.run(n, std::min(most, p.batch - n), divisor, x, own.right, y, positive);
+                 while (first < last) {
+                   const AverageGroup group(p, first / p.batch);
+                   group.pack_weights(w, b, own.right);
+                   for (const std::int64_t end = std::min(last, (first / p.batch + 1) * p.batch); first < end; ++first)
+                     group.run(first % p.batch, divisor, x, own.right, y, positive);
                  }
                });
 }
@@ -129,17 +152,31 @@ void conv_average(const ConvParams& p, double divisor, const float* x, const flo
 void conv_average_backward(const ConvParams& p, double divisor, const float* dy, const std::uint16_t* positive,
                            const float* x, float* dw, bool add_dw, float* db, bool add_db) {
   const std::int64_t out = p.out[2], channels = p.out_channels / p.groups, words = ceil_div(channels, kWidth);
+  // A quotient of two floats is the same when it is rounded to double first.
+  const auto by = static_cast<float>(divisor);
   short_gradients(p, x, dw, add_dw, db, add_db,
-                  [=](const ShortGradient& s, std::int64_t first, std::int64_t samples, float* turned) {
-                    for (std::int64_t n = first; n < first + samples; ++n, turned += out * s.row())
-                      for (std::int64_t j = 0; j < s.columns; j += kWidth) {
-                        const float* from = dy + n * p.out_channels + s.g * channels + s.f + j;
-                        const Vector<float> each =
-                            Long(load_part(from, std::min<std::int64_t>(s.columns - j, kWidth))).divided(divisor);
-                        const std::uint16_t* bits = positive + (s.g * p.batch + n) * out * words + (s.f + j) / kWidth;
-                        for (std::int64_t i = 0; i < out; ++i, bits += words)
-                          store<float>(_mm512_maskz_mov_ps(*bits, each), turned + i * s.row() + j);
+                  [=](const ShortGradient& s, std::int64_t first, std::int64_t samples, float* turned, double* bias) {
+                    for (std::int64_t j = 0; j < s.columns; j += kWidth) {
+                      const std::int64_t at = s.f + j, n = std::min<std::int64_t>(s.columns - j, kWidth);
+                      Long sum;
+                      if (bias != nullptr) sum = {load(bias + j), load(bias + j + kWidth / 2)};
+                      const float* from = dy + first * p.out_channels + s.g * channels + at;
+                      const std::uint16_t* bits = positive + (s.g * p.batch + first) * out * words + at / kWidth;
+                      float* to = turned + j;
+                      for (std::int64_t m = 0; m < samples; ++m, from += p.out_channels) {
+                        const Vector<float> each = load_part(from, n) / by;
+                        const Long more{low_half(each), high_half(each)};
+                        for (std::int64_t i = 0; i < out; ++i, bits += words, to += s.row()) {
+                          store<float>(_mm512_maskz_mov_ps(*bits, each), to);
+                          sum.low = _mm512_mask_add_pd(sum.low, static_cast<__mmask8>(*bits), sum.low, more.low);
+                          sum.high =
+                              _mm512_mask_add_pd(sum.high, static_cast<__mmask8>(*bits >> 8), sum.high, more.high);
+                        }
                       }
+                      if (bias == nullptr) continue;
+                      store<double>(sum.low, bias + j);
+                      store<double>(sum.high, bias + j + kWidth / 2);
+                    }
                   });
 }
 

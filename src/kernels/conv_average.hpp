@@ -13,7 +13,7 @@ bool conv_average_fits(const ConvParams& p);
 /// The elements of the array that tells which results are positive.
 std::int64_t conv_average_bits(const ConvParams& p);
 
-/// y[n, f] = sum over i of max(x * w + b, 0)[n, f, i] / divisor; `b` may be null.
+/// y[n, f] = sum over i of max(x * w + b, 0)[n, f, i] / divisor; `b` may be null. The divisor is a float.
 void conv_average(const ConvParams& p, double divisor, const float* x, const float* w, const float* b, float* y,
                   std::uint16_t* positive);
 

@@ -1,6 +1,7 @@
 #include "kernels/conv_planes.hpp"
 
 #include "kernels/conv_short_parts.hpp"
+#include "kernels/turn_square.hpp"
 
 namespace taper::kernels {
 
@@ -30,7 +31,7 @@ void store_turned(const float* turned, std::int64_t row, std::int64_t n, std::in
                   float* y) {
   for (std::int64_t j = 0; j < channels; j += kWidth)
     for (std::int64_t i = 0; i < n; i += kWidth) {
-      Square square;
+      Vector<float> square[kWidth];
 #pragma GCC unroll 16
       for (int l = 0; l < kWidth; ++l) square[l] = load(turned + std::min(i + l, n - 1) * row + j);
       turn_square<float>(square);

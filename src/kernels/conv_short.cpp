@@ -30,25 +30,29 @@ void multiply_short(const ShortPart& part, const Vector<float>* x, std::int64_t 
   }
 }
 
+/// bias[f] += x[0, f] + x[1, f] + ..., for n rows of `row` columns, one after the other
+void add_rows(const float* x, std::int64_t n, std::int64_t row, double* bias) {
+  // Without a mask, GCC 12 warns.
+  const auto at = [](const float* from) { return Vector<double>(_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from))); };
+  for (std::int64_t f = 0; f < row; f += kWidth) {
+    Vector<double> low = load(bias + f), high = load(bias + f + kWidth / 2);
+    for (std::int64_t i = 0; i < n; ++i) {
+      low += at(x + i * row + f);
+      high += at(x + i * row + f + kWidth / 2);
+    }
+    store<double>(low, bias + f);
+    store<double>(high, bias + f + kWidth / 2);
+  }
+}
+
 /// turned[n * out + i, f] = dy[n, f, i]
 void turn(const ShortGradient& s, const float* dy, std::int64_t samples, float* turned) {
   const ConvParams& p = s.p;
   const std::int64_t out = p.out[2];
   for (std::int64_t n = 0; n < samples; ++n, turned += out * s.row()) {
     const float* from = dy + (n * p.out_channels + s.g * (p.out_channels / p.groups) + s.f) * out;
-    for (std::int64_t j = 0; j < s.columns; j += kWidth)
-      for (std::int64_t i = 0; i < out; i += kWidth) {
-        Square square;
-        const __mmask16 lanes = s.parts[i / kWidth].lanes();
-        // What stands in the place of missing channels is not read.
-#pragma GCC unroll 16
-        for (int r = 0; r < kWidth; ++r)
-          square[r] = _mm512_maskz_loadu_ps(lanes, from + std::min(j + r, s.columns - 1) * out + i);
-        turn_square<float>(square);
-#pragma GCC unroll 16
-        for (int l = 0; l < kWidth; ++l)
-          if (i + l < out) store<float>(square[l], turned + (i + l) * s.row() + j);
-      }
+    pack_transposed(from, out, s.columns, out, turned, s.row());
+    fill_last_vector(s.columns, out, turned, s.row());
   }
 }
 
@@ -84,8 +88,9 @@ bool short_backward_parameters(const ConvParams& p, const float* dy, const float
                                bool add_db) {
   if (!is_short(p)) return false;
   short_gradients(p, x, dw, add_dw, db, add_db,
-                  [&](const ShortGradient& s, std::int64_t n, std::int64_t samples, float* turned) {
+                  [&](const ShortGradient& s, std::int64_t n, std::int64_t samples, float* turned, double* bias) {
                     turn(s, dy + n * p.out_channels * p.out[2], samples, turned);
+                    if (bias != nullptr) add_rows(turned, samples * p.out[2], s.row(), bias);
                   });
   return true;
 }

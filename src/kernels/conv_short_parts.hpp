@@ -2,7 +2,6 @@
 
 #include "kernels/conv_geometry.hpp"
 #include "kernels/product_vector.hpp"
-#include "kernels/turn_square.hpp"
 
 // What convolutions along short lines are made of; for processors whose vectors can be read and written in part.
 namespace taper::kernels {
@@ -49,31 +48,8 @@ class ShortPart {
   std::int64_t terms_, from_[kChain<float>];
 };
 
-using Square = Vector<float>[kWidth];
-
-using Square = Vector<float>[kWidth];
-
 /// The positions whose products are summed at a time: what is packed of them stays in the first-level cache.
 inline constexpr std::int64_t kPositions = 128;
-
-/// sums[f] += sum over l < n of x[l, f], for `row` columns; in double, even and odd rows apart, so that one addition
-/// does not wait for the other.
-inline void add_rows(const float* x, std::int64_t n, std::int64_t row, double* sums) {
-  constexpr int lanes = kWidth / 2;
-  const auto at = [](const float* from) {
-    return Vector<double>(_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from)));  // without a mask, GCC 12 warns
-  };
-  for (std::int64_t j = 0; j < row; j += lanes) {
-    Vector<double> even = load(sums + j), odd = {};
-    std::int64_t l = 0;
-    for (; l + 1 < n; l += 2) {
-      even += at(x + l * row + j);
-      odd += at(x + (l + 1) * row + j);
-    }
-    if (l < n) even += at(x + l * row + j);
-    store<double>(even + odd, sums + j);
-  }
-}
 
 /// The gradient of the channels [f, f + columns) of group `g`, a row for each term.
 struct ShortGradient {
@@ -98,23 +74,9 @@ struct ShortGradient {
   static constexpr std::int64_t kSignalRow = kPositions + kWidth;
 };
 
-/// dw[f, k] = result[k, f], or +=
-inline void store_short(const ShortGradient& s, const float* result, float* dw, bool add) {
-  const std::int64_t terms = s.rows(), row = s.row();
-  const auto some = [](std::int64_t n) { return static_cast<int>(std::min<std::int64_t>(n, kWidth)); };
-  for (std::int64_t j = 0; j < s.columns; j += kWidth)
-    for (std::int64_t k = 0; k < terms; k += kWidth) {
-      Square square;
-#pragma GCC unroll 16
-      for (int r = 0; r < kWidth; ++r) square[r] = load(result + std::min(k + r, terms - 1) * row + j);
-      turn_square<float>(square);
-      for (int f = 0; f < some(s.columns - j); ++f)
-        store_part<float>(square[f], some(terms - k), dw + (j + f) * terms + k, add);
-    }
-}
-
-/// The gradients to weight and bias: overwritten, or added to; `db` may be null. `pack(s, n, samples, turned)` sets
-/// turned[m * out + i, f] to the gradient of channel f at position i of sample n + m, `s.row()` channels each.
+/// The gradients to weight and bias: overwritten, or added to; `db` may be null. `pack(s, n, samples, turned, bias)`
+/// sets turned[m * out + i, f] to the gradient of channel f at position i of sample n + m, `s.row()` channels each, and
+/// adds them in that order to bias[f] unless that is null.
 template <class Pack>
 void short_gradients(const ConvParams& p, const float* x, float* dw, bool add_dw, float* db, bool add_db,
                      const Pack& pack) {
@@ -128,35 +90,41 @@ void short_gradients(const ConvParams& p, const float* x, float* dw, bool add_dw
     const Scratch<float>& own = scratch<float>();
     const std::int64_t f = unit % bands * step;
     const ShortGradient s{p, parts, unit / bands, f, std::min(step, columns - f)};
-    const std::int64_t size = rows * s.row(), channel = s.g * columns + f;
+    const std::int64_t row = s.row(), size = rows * row, channel = s.g * columns + f;
+    std::int64_t signal_term[kPositions], dy_term[kPositions], vector[kBlockColumns / kWidth];
+    int count[kBlockColumns / kWidth];
+    for (std::int64_t k = 0; k < kPositions; ++k) signal_term[k] = k, dy_term[k] = k * row;
+    for (std::int64_t v = 0; v * kWidth < row; ++v) vector[v] = v * kWidth, count[v] = kWidth;
+    const ListedOperands<float> pair{
+        own.left, ShortGradient::kSignalRow, signal_term, own.right, dy_term, vector, vector, count};
     double bias[kBlockColumns];
-    fill(s.row(), 0.0, bias);
-    std::int64_t terms = 0;  // in `part`
-    bool joined = false;     // earlier ones are in `sums`
+    fill(row, 0.0, bias);
+    std::int64_t positions = 0;  // in `part`
+    bool joined = false;         // earlier ones are in `sums`
     const auto join = [&] {
       // sums[i] = (joined ? sums[i] : 0) + part[i]
       for (std::int64_t i = 0; i < size; ++i)
         own.sums[i] = (joined ? own.sums[i] : 0) + static_cast<double>(own.part[i]);
       joined = true;
-      terms = 0;
+      positions = 0;
     };
     for (std::int64_t n = 0; n < p.batch; n += most) {
       const std::int64_t samples = std::min(most, p.batch - n);
-      if (terms + samples * out > kLongSum) join();
+      if (positions + samples * out > kLongSum) join();
       s.pack_signal(x + n * p.in_channels * p.in[2], samples, own.left);
-      pack(s, n, samples, own.right);
-      if (db != nullptr) add_rows(own.right, samples * out, s.row(), bias);
+      pack(s, n, samples, own.right, db != nullptr ? bias : nullptr);
       // part[k, f] = sum over the positions of the samples of x[k, :] dy[:, f], or +=
-      multiply_block<float>(rows, s.row(), samples * out,
-                            {{own.left, ShortGradient::kSignalRow, 1}, {own.right, s.row()}}, own.part, s.row(),
-                            terms > 0);
-      terms += samples * out;
+      multiply_block<float>(rows, row, samples * out, pair, own.part, row, positions > 0);
+      positions += samples * out;
     }
     if (joined) {
       join();
       for (std::int64_t i = 0; i < size; ++i) own.part[i] = static_cast<float>(own.sums[i]);
     }
-    store_short(s, own.part, dw + channel * rows, add_dw);
+    // dw[f, k] = part[k, f], or +=
+    float *to = dw + channel * rows, *turned = add_dw ? own.right : to;
+    pack_transposed(own.part, row, rows, s.columns, turned, rows);
+    for (std::int64_t i = 0; add_dw && i < s.columns * rows; ++i) to[i] += turned[i];
     for (std::int64_t i = 0; db != nullptr && i < s.columns; ++i)
       db[channel + i] = static_cast<float>(add_db ? static_cast<double>(db[channel + i]) + bias[i] : bias[i]);
   };

@@ -22,19 +22,21 @@ bool same_bits(const Values& a, const Values& b) {
 }
 
 ConvParams lines(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t length, std::int64_t kernel,
-                 std::int64_t padding, std::int64_t groups = 1) {
+                 std::int64_t padding, std::int64_t groups = 1, std::int64_t dilation = 1) {
   ConvParams p{.batch = batch, .in_channels = in, .out_channels = out, .groups = groups};
   p.in[2] = length;
-  p.out[2] = length + 2 * padding - kernel + 1;
+  p.out[2] = length + 2 * padding - (kernel - 1) * dilation;
   p.kernel[2] = kernel;
   p.padding[2] = padding;
+  p.dilation[2] = dilation;
   return p;
 }
 
 }  // namespace
 
 TEST_CASE("a convolution, ReLU and averages in one pass give the bits of the three") {
-  for (const ConvParams& p : {lines(13, 3, 32, 10, 3, 1), lines(29, 4, 22, 7, 2, 5, 2), lines(2, 5, 61, 15, 1, 0)}) {
+  for (const ConvParams& p : {lines(13, 3, 32, 10, 3, 1), lines(29, 4, 22, 7, 2, 5, 2), lines(2, 5, 61, 15, 1, 0),
+                              lines(3, 2, 23, 17, 4, 1, 1, 5)}) {
     if (!conv_average_fits(p)) continue;  // another processor
     CAPTURE(p.batch, p.out_channels);
     const std::int64_t n = p.batch * p.out_channels, terms = p.in_channels / p.groups * p.kernel[2];
