@@ -2,6 +2,9 @@
 
 #include "kernels/parallel.hpp"
 #include "kernels/product_vector.hpp"
+#ifdef TAPER_BLAS
+#include "kernels/blas.hpp"
+#endif
 
 namespace taper::kernels {
 
@@ -89,6 +92,15 @@ void multiply_tiny(const GemmParams& p, const T* a, const T* b, T* c, const T* b
       if (bias != nullptr) sum += load_part(bias + j, width);
       store_part(sum, width, c + i * p.ldc + j, p.add);
     }
+}
+
+/// Whether a BLAS takes the product.
+bool is_for_blas([[maybe_unused]] const GemmParams& p) {
+#ifdef TAPER_BLAS
+  return blas::takes(p);
+#else
+  return false;
+#endif
 }
 
 /// Rows of the smaller operand up to which packing the other one costs more than it saves.
@@ -189,13 +201,16 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
     return gemm(q, a, b, c, bias);
   }
   const bool few = !p.transpose_a && p.transpose_b && !p.packed_b && std::min(p.m, p.n) <= kFewRows;
-  if (bias != nullptr && (few || p.k > kLongSum)) {
+  if (bias != nullptr && (few || p.k > kLongSum || is_for_blas(p))) {
     begin(p, bias, c);
     GemmParams q = p;
     q.add = true;
     return gemm<T>(q, a, b, c, nullptr);
   }
   if (few) return multiply_few(p, a, b, c);
+#ifdef TAPER_BLAS
+  if (is_for_blas(p)) return blas::multiply(p, a, b, c);
+#endif
   const Grid grid = cut(p.m, p.n, p.k, p.batch, p.packed_b ? kWidestPanel : kWidestPanel / 2);
   parallel_for(p.batch * grid.units(), grid.work, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last;) {
