@@ -12,13 +12,14 @@
 
 /// Products by the BLAS that the library is built with (`TAPER_BLAS`), in the place of Taper's own; for gemm.cpp alone.
 /// It is called by each of Taper's threads for blocks that depend on the sizes alone, so it should be a sequential one,
-/// or be told to take one thread. It sums `kChain` terms at a time, so that sums are as exact as Taper's own; their
-/// bits are up to it.
+/// or be told to take one thread. It sums `kChain` terms at a time, which are added up here, so that sums are as exact
+/// as Taper's own; their bits are up to it.
 namespace taper::kernels::blas {
 
 /// Extents of a block, and the products from which on a call is worth its cost.
 inline constexpr std::int64_t kBlock = 512;
 inline constexpr std::int64_t kLeastProducts = 48 * 48 * 48;
+static_assert(kBlock * kBlock <= kBlocksTogether * kPanelsSize);
 
 /// Whether the BLAS takes a product: a large one whose sizes its integers hold, and whose rows do not overlap.
 inline bool takes(const GemmParams& p) {
@@ -29,16 +30,16 @@ inline bool takes(const GemmParams& p) {
          std::max({p.m, p.n, p.k, p.lda, p.ldb, p.ldc}) <= most;
 }
 
-/// c = op(A) op(B), or += with `add`, of the sizes in `p`.
-inline void call(const GemmParams& p, const float* a, const float* b, float* c, bool add) {
+/// c = op(A) op(B), of the sizes in `p`.
+inline void call(const GemmParams& p, const float* a, const float* b, float* c) {
   cblas_sgemm(CblasRowMajor, p.transpose_a ? CblasTrans : CblasNoTrans, p.transpose_b ? CblasTrans : CblasNoTrans,
               static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), 1, a, static_cast<int>(p.lda), b,
-              static_cast<int>(p.ldb), add ? 1 : 0, c, static_cast<int>(p.ldc));
+              static_cast<int>(p.ldb), 0, c, static_cast<int>(p.ldc));
 }
-inline void call(const GemmParams& p, const double* a, const double* b, double* c, bool add) {
+inline void call(const GemmParams& p, const double* a, const double* b, double* c) {
   cblas_dgemm(CblasRowMajor, p.transpose_a ? CblasTrans : CblasNoTrans, p.transpose_b ? CblasTrans : CblasNoTrans,
               static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), 1, a, static_cast<int>(p.lda), b,
-              static_cast<int>(p.ldb), add ? 1 : 0, c, static_cast<int>(p.ldc));
+              static_cast<int>(p.ldb), 0, c, static_cast<int>(p.ldc));
 }
 
 /// As `gemm`, for products that `takes` allows. Long float32 sums are joined in double, in blocks that the working
@@ -61,8 +62,16 @@ void multiply(const GemmParams& p, const T* a, const T* b, T* c) {
       const auto terms = [&](std::int64_t k, std::int64_t depth, T* y, std::int64_t ldy, bool more) {
         GemmParams part = block;
         part.k = depth;
-        part.ldc = ldy;
-        call(part, block_a + k * (p.transpose_a ? p.lda : 1), block_b + k * (p.transpose_b ? 1 : p.ldb), y, more);
+        const T* const first_a = block_a + k * (p.transpose_a ? p.lda : 1);
+        const T* const first_b = block_b + k * (p.transpose_b ? 1 : p.ldb);
+        T* const sums = more ? scratch<T>().panels : y;
+        part.ldc = more ? block.n : ldy;
+        call(part, first_a, first_b, sums);
+        // y_ij += sum over these terms of a_ik b_kj
+        if (more)
+          for (std::int64_t row = 0; row < block.m; ++row)
+            for (std::int64_t column = 0; column < block.n; ++column)
+              y[row * ldy + column] += sums[row * block.n + column];
       };
       sum_in_steps<T>(block.m, block.n, p.k, terms, c + matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add,
                       kBlockColumns, kChain<T>);
