@@ -24,7 +24,8 @@ struct Reads {
   bool is_tiled() const {
     return step == 1 && dilation == 0 && low == 0 && den == 1 && high == num && from == to * num;
   }
-  bool takes_one() const { return num == 1 && den == 1 && low == 0 && high == 1; }
+  /// Whether each position reads the one at its place.
+  bool takes_one() const { return num == 1 && den == 1 && low == 0 && high == 1 && to <= from; }
 };
 
 /// Steps through the positions of a destination in order.

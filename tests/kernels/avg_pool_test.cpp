@@ -91,6 +91,8 @@ TEST_CASE("rows and windows longer than the buffers are pooled in pieces") {
     CHECK(agrees(fixed({3, 1301}, {2, 1201}, {1, 1}, {1, 600}, true, count_include_pad), draw));
     CHECK(agrees(fixed({211, 3}, {5, 2}, {2, 1}, {2, 1}, true, count_include_pad), draw));
   }
+  // Rows that no window holds.
+  CHECK(agrees(fixed({3, 211}, {1, 3}, {3, 1}, {0, 0}, false, true, 0, 5), draw));
   CHECK(agrees(adaptive({2311}, {3}), draw));
   CHECK(agrees(adaptive({3, 2311}, {2, 2}), draw));
   CHECK(agrees(adaptive({2311}, {1801}), draw));
