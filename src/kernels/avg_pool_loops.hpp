@@ -41,24 +41,47 @@ template <class T>
   }
 }
 
-/// A row of columns, and the rows of results that are made of it: `copies` of them, alike.
+/// Fills `count` rows, `pitch` apart, each of n elements as at x; or adds these.
+template <class T>
+[[gnu::noinline]] void repeat_run(const T* x, std::int64_t n, T* y, std::int64_t count, std::int64_t pitch, bool add) {
+  for (; count > 0; --count, y += pitch) copy_run(x, n, y, add);
+}
+
+/// Fills `count` rows side by side, each of n elements as at x and no shorter than a vector; past the caches if it
+/// `streams`. There is room for a vector behind x.
+template <class T>
+[[gnu::noinline]] void repeat_rows(T* x, std::int64_t n, T* y, std::int64_t count, bool streams) {
+  constexpr std::int64_t kAll = kLanes<T>;
+  store<T>(load<T>(x), x + n);
+  T* const end = y + n * count;
+  std::int64_t at = lanes_until_aligned(y);
+  store_first<T>(load<T>(x), at, y);
+  for (y += at; end - y >= kAll; y += kAll) {
+    const Vec<T> v = load<T>(x + at);
+    streams ? stream<T>(v, y) : store<T>(v, y);
+    at += kAll;
+    if (at >= n) at -= n;
+  }
+  store_first<T>(load<T>(x + at), end - y, y);
+}
+
+/// A row of columns, and the row of results that is made of it.
 template <class A, class T>
 struct Line {
   const A* from;
   T* to;
-  std::int64_t copies;
   const A* by;  ///< what columns or results are multiplied by
 };
 
 // --- columns --------------------------------------------------------------------------------------------------------
 
-/// sum_c = x_c + x_{c + step} + ... of K rows, times by_c if it `scales`; added to sum_c with `add`. Up to four rows of
-/// float32 are summed in pairs; in double two, one after the other: memory is then read from first to last. For `count`
-/// lines of sums, `pitch` apart. Zeros complete the last vector.
+/// sum_c = x_c + x_{c + step} + ... of K rows, times by_c if it `scales`, or the first ones for all with by_step 0;
+/// added to sum_c with `add`. Up to four rows of float32 are summed in pairs; in double two, one after the other:
+/// memory is then read from first to last. For `count` lines of sums, `pitch` apart. Zeros complete the last vector.
 template <int K, class A, class T>
 [[gnu::noinline]] void sum_few_rows(const T* x, std::int64_t step, std::int64_t n, const Row* rows,
-                                    const Line<A, T>* lines, std::int64_t count, bool scales, bool add, A* sum,
-                                    std::int64_t pitch) {
+                                    const Line<A, T>* lines, std::int64_t count, bool scales, std::int64_t by_step,
+                                    bool add, A* sum, std::int64_t pitch) {
   for (std::int64_t l = 0; l < count; ++l, sum += pitch) {
     const T* const from = x + rows[l].from;
     const A* const by = lines[l].by;
@@ -73,7 +96,7 @@ template <int K, class A, class T>
         if constexpr (K == 4) s = (s + row(1)) + (row(2) + row(3));
         if (!scales) s = before + s;
       }
-      if (scales) s = before + Factors<A>::multiply(s, by, c);
+      if (scales) s = before + Factors<A>::multiply(s, by, c * by_step);
       store<A>(s, sum + c);
     };
     std::int64_t c = 0;
@@ -90,7 +113,7 @@ template <int K, class A, class T>
 /// factors.
 template <class A, class T>
 void sum_lines(const T* x, Rows outer, std::int64_t step, std::int64_t n, const Row* rows, std::int64_t lines,
-               const Line<A, T>* line, bool scales, A* sum, std::int64_t pitch) {
+               const Line<A, T>* line, bool scales, std::int64_t by_step, A* sum, std::int64_t pitch) {
   for (std::int64_t l = 0, some = 1; l < lines; l += some, sum += some * pitch) {
     const std::int64_t count = rows[l].count;
     // Lines of as many rows are summed by one loop.
@@ -104,28 +127,19 @@ void sum_lines(const T* x, Rows outer, std::int64_t step, std::int64_t n, const 
         auto* sum_some = count - i == 1 ? sum_few_rows<1, A, T> : sum_few_rows<2, A, T>;
         if constexpr (std::is_same_v<A, float>)
           if (count - i > 2) sum_some = count - i == 3 ? sum_few_rows<3, A, T> : sum_few_rows<4, A, T>;
-        sum_some(x + o * outer.step + i * step, step, n, rows + l, line + l, some, scales, o + i > 0, sum, pitch);
+        sum_some(x + o * outer.step + i * step, step, n, rows + l, line + l, some, scales, by_step, o + i > 0, sum,
+                 pitch);
       }
   }
 }
 
 // --- results --------------------------------------------------------------------------------------------------------
 
-/// Stores `value(o)` times its factor, of which there is one for each result or a vector for all, for the vectors of
-/// `n` results of a line; copies are `pitch` apart.
-template <class A, class T, class Value>
-[[gnu::always_inline]] inline void store_line(const Line<A, T>& line, std::int64_t n, std::int64_t by_step,
-                                              std::int64_t pitch, const Value& value) {
-  T* const y = line.to;
-  const A* const by = line.by;
-  for (std::int64_t o = 0; o < n; o += kLanes<A>) {
-    const Vec<A> v = Factors<A>::multiply(value(o), by, o * by_step);
-    T* to = y + o;
-    if (n - o >= kLanes<A>)
-      for (std::int64_t c = 0; c < line.copies; ++c, to += pitch) store<A>(v, to);
-    else
-      for (std::int64_t c = 0; c < line.copies; ++c, to += pitch) store_first<A>(v, n - o, to);
-  }
+/// Stores results o, ... of `n` of a line, which are `v` times their factors: one for each, or a vector for all.
+template <class A, class T>
+[[gnu::always_inline]] inline void store_results(const Vec<A>& v, const Line<A, T>& line, std::int64_t o,
+                                                 std::int64_t n, std::int64_t by_step) {
+  store_some<A>(Factors<A>::multiply(v, line.by, o * by_step), n - o, line.to + o);
 }
 
 // --- windows --------------------------------------------------------------------------------------------------------
@@ -150,32 +164,31 @@ template <class Term>
 /// what windows would hold that complete the last vector, and S - 1 elements more.
 template <int S, int K, class A, class T>
 [[gnu::noinline]] void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k,
-                                std::int64_t step, std::int64_t by_step, std::int64_t pitch) {
-  for (std::int64_t l = 0; l < count; ++l)
-    store_line(
-        lines[l], n, by_step, pitch, [ =, x = lines[l].from ](std::int64_t o) __attribute__((always_inline)) {
-          using All = std::make_integer_sequence<int, kLanes<A>>;
-          const A* const at = x + S * o;
-          const auto vector = [=](int i) __attribute__((always_inline)) { return load<A>(at + i * kLanes<A>); };
-          if constexpr (S == 2 && K == 2) return sum_pairs(vector(0), vector(1), All());
-          if constexpr (S == 3) return sum_threes(vector(0), vector(1), vector(2), All());
-          if constexpr (S == 4)
-            return sum_pairs(sum_pairs(vector(0), vector(1), All()), sum_pairs(vector(2), vector(3), All()), All());
-          return sum_terms_of(
-              K > 0 ? K : k, [=](std::int64_t t) __attribute__((always_inline)) {
-                const A* const term = at + t * (K > 0 ? 1 : step);
-                if constexpr (S == 1)
-                  return load<A>(term);
-                else
-                  return every_second<0>(load<A>(term), load<A>(term + kLanes<A>), All());
-              });
+                                std::int64_t step, std::int64_t by_step) {
+  using All = std::make_integer_sequence<int, kLanes<A>>;
+  const auto sum = [=](const A* at) __attribute__((always_inline)) {
+    const auto vector = [=](int i) __attribute__((always_inline)) { return load<A>(at + i * kLanes<A>); };
+    if constexpr (S == 2 && K == 2) return sum_pairs(vector(0), vector(1), All());
+    if constexpr (S == 3) return sum_threes(vector(0), vector(1), vector(2), All());
+    if constexpr (S == 4)
+      return sum_pairs(sum_pairs(vector(0), vector(1), All()), sum_pairs(vector(2), vector(3), All()), All());
+    return sum_terms_of(
+        K > 0 ? K : k, [=](std::int64_t t) __attribute__((always_inline)) {
+          const A* const term = at + t * (K > 0 ? 1 : step);
+          if constexpr (S == 1)
+            return load<A>(term);
+          else
+            return every_second<0>(load<A>(term), load<A>(term + kLanes<A>), All());
         });
+  };
+  for (std::int64_t l = 0; l < count; ++l)
+    for (std::int64_t o = 0; o < n; o += kLanes<A>) store_results(sum(lines[l].from + S * o), lines[l], o, n, by_step);
 }
 
 /// The same for any of them.
 template <class A, class T>
 void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k, std::int64_t s,
-              std::int64_t step, std::int64_t by_step, std::int64_t pitch) {
+              std::int64_t step, std::int64_t by_step) {
   const bool few = k <= 4 && (step == 1 || k == 1);
   const auto sum = s == 3          ? sum_taps<3, 3, A, T>
                    : s == 4        ? sum_taps<4, 4, A, T>
@@ -185,7 +198,7 @@ void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::
                           : few && k == 1 ? sum_taps<1, 1, A, T>
                    : few && k == 3 ? sum_taps<1, 3, A, T>
                                    : sum_taps<1, 0, A, T>;
-  sum(lines, count, n, k, step, by_step, pitch);
+  sum(lines, count, n, k, step, by_step);
 }
 
 /// sum_o = the elements of any window of at most 16, in four lanes; four windows at a time. `spans` and `sums` have
@@ -273,41 +286,54 @@ inline bool slide_sums(const double* x, std::int64_t k, std::int64_t n, double* 
 
 // --- windows over elements ------------------------------------------------------------------------------------------
 
-/// Where positions of a vector take their sums from: from window `newest.lane`, counted from the vector's first one,
-/// and the windows in front of it. All positions lie in all of them but the last, in which those lie that have an
-/// `oldest.lane`.
+/// Where positions of a vector take their sums from, counted from what is loaded for the vector: from window `newest`
+/// and those in front of it, in which all lie, and perhaps from `oldest`.
 template <class A>
 struct Pattern {
   Origins<A> newest, oldest;
 };
 
-/// The patterns of vectors, which repeat, and where the first window of each vector is.
+/// The patterns of vectors, which repeat, and what is loaded for each: the windows from `at` on, and from those in
+/// front of it, `least` vectors. The one window more that some positions lie in is among the only ones or in front.
 template <class A>
 struct Spread {
-  static constexpr std::int64_t kPatterns = 64, kVectors = 256;
+  static constexpr std::int64_t kPatterns = 64;
   Pattern<A> patterns[kPatterns];
-  std::int32_t at[kVectors];
-  std::int64_t period;
+  std::int32_t at[kPatterns];
+  std::int64_t period, advance;  ///< of patterns, and how far windows are apart that are a period apart
+  std::int64_t least;
+  bool has_more, is_among;
 };
 
 /// y_i = g_newest + ... + g_oldest, of `least` windows and perhaps one more.
 template <class A, class T>
-[[gnu::noinline]] void spread_lines(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t least,
-                                    bool has_more, const Spread<A>& spread, std::int64_t by_step, std::int64_t pitch) {
-  for (std::int64_t l = 0; l < count; ++l) {
-    const std::int32_t* at = spread.at;
-    std::int64_t v = 0;
-    store_line(
-        lines[l], n, by_step, pitch, [&, g = lines[l].from ](std::int64_t) __attribute__((always_inline)) {
-          const Pattern<A>& pattern = spread.patterns[v];
-          const A* const newest = g + *at++;
-          if (++v == spread.period) v = 0;
-          if (least == 0) return permuted<A>(load<A>(newest), pattern.oldest);
-          Vec<A> sum = load<A>(newest);
-          for (std::int64_t t = 1; t < least; ++t) sum += load<A>(newest - t);
-          sum = permuted<A>(sum, pattern.newest);
-          return has_more ? sum + permuted<A>(load<A>(newest - least), pattern.oldest) : sum;
-        });
+[[gnu::noinline]] void spread_lines(const Line<A, T>* lines, std::int64_t count, std::int64_t n,
+                                    const Spread<A>& spread) {
+  const std::int64_t least = spread.least, advance = spread.advance, step = spread.period * kLanes<A>;
+  const bool has_more = spread.has_more;
+  for (std::int64_t first = 0; first < std::min(step, n); first += kLanes<A>) {
+    const Pattern<A>& pattern = spread.patterns[first / kLanes<A>];
+    const Permutation<A> newest(pattern.newest), oldest(pattern.oldest);
+    const auto store_sums = [ =, at = spread.at[first / kLanes<A>] ](const auto& sum) __attribute__((always_inline)) {
+      for (const Line<A, T>*line = lines, *const end = lines + count; line != end; ++line) {
+        const A* g = line->from + at;
+        T* y = line->to + first;
+        for (std::int64_t left = n - first; left > 0; left -= step, g += advance, y += step)
+          store_some<A>(sum(g), left, y);
+      }
+    };
+    if (spread.is_among)
+      store_sums([=](const A* g) __attribute__((always_inline)) {
+        const Vec<A> all = load<A>(g);
+        return has_more ? newest(all) + oldest(all) : newest(all);
+      });
+    else
+      store_sums([=](const A* g) __attribute__((always_inline)) {
+        Vec<A> all = load<A>(g);
+        for (std::int64_t t = 1; t < least; ++t) all += load<A>(g - t);
+        all = newest(all);
+        return has_more ? all + oldest(load<A>(g - least)) : all;
+      });
   }
 }
 

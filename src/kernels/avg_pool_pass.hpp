@@ -17,13 +17,15 @@ class Pass {
  public:
   Pass(const Course& c, const T* x, T* y, bool add)
       : c_(c),
-        way_(way_of(c.w)),
+        way_(way_of(c.w, c.backward)),
         small_(std::is_same_v<A, float> && !add ? small_of(c) : Small::none),
         one_row_(c.d.takes_one() && c.h.takes_one()),
         repeats_(c.pool.h.is_tiled()),
+        has_copies_(c.backward && c.h.den > 1),
         x_(x),
         y_(y),
-        add_(add) {}
+        add_(add),
+        streams_(double(c.pool.planes) * double(c.d.to) * double(c.h.to) * double(c.w.to) * sizeof(T) >= kStreamed) {}
 
   void run() const {
     const std::int64_t units = c_.d.to * blocks();
@@ -34,6 +36,7 @@ class Pass {
                  [this](std::int64_t first, std::int64_t last) {
                    Buffers<A, T> buffers;
                    this->units(first, last, buffers);
+                   if (streams_) end_stream();
                  });
   }
 
@@ -46,8 +49,9 @@ class Pass {
 
   Counts counts(const PoolAxis& axis) const { return {axis, c_.pool.count_include_pad, c_.pool.divisor != 0}; }
   double counted(const PoolAxis& axis, std::int64_t o) const { return counts(axis).of(o); }
+  bool differs() const { return c_.pool.divisor == 0; }
   /// Whether columns are multiplied by their factors rather than the results.
-  bool scales_columns() const { return c_.backward && c_.pool.divisor == 0; }
+  bool scales_columns() const { return way_ == Way::spread || (c_.backward && differs()); }
 
   // --- tiles --------------------------------------------------------------------------------------------------------
 
@@ -59,7 +63,7 @@ class Pass {
     const Reads& w = c_.w;
     std::int64_t most = way_ == Way::short_spans || way_ == Way::spans ? kTile : kSpan;
     if (way_ == Way::spread)
-      most = (period() < Spread<A>::kPatterns ? Spread<A>::kVectors : Spread<A>::kPatterns) * kLanes<A>;
+      if (period() > Spread<A>::kPatterns) most = Spread<A>::kPatterns * kLanes<A>;
     if (lists_spans() && w.from <= kSpan) return most;
     const std::int64_t room = kSpan * w.den - (w.high - w.low) - (w.den - 1);
     return room < 0 ? 0 : std::min(most, room / w.num + 1);
@@ -91,13 +95,12 @@ class Pass {
     if (way_ == Way::spread && small_ == Small::none) list_patterns(t, b.spread);
     if (way_ == Way::spans || way_ == Way::short_spans) list_spans(t, b.spans);
     std::fill(b.made, b.made + 4, -1.0);
-    if (c_.pool.divisor == 0) {
+    if (differs()) {
       const std::int64_t first = scales_columns() ? std::max<std::int64_t>(t.c0, 0) : t.o0;
       const std::int64_t last = scales_columns() ? std::min(t.c1, w.from) : t.o1;
       counts(c_.pool.w).list(first, last, b.count);
     }
-    if (c_.pool.divisor != 0 || scales_columns())
-      for (std::int64_t l = 0; l < kLanes<A>; ++l) Factors<A>::set(b.one, l, scales_columns() ? 1 : c_.pool.divisor);
+    for (std::int64_t l = 0; l < kLanes<A>; ++l) Factors<A>::set(b.one, l, differs() ? 1 : c_.pool.divisor);
     if (small_ != Small::none)
       std::fill(b.columns, b.columns + rounded_up(w.from), A(0));
     else if (t.c0 < 0 || t.c1 > w.from || way_ == Way::sliding)
@@ -118,20 +121,23 @@ class Pass {
     using Index = typename Origins<A>::Index;
     const std::int64_t least = c_.w.least(), vectors = (t.results() - 1) / kLanes<A> + 1;
     s.period = std::min(period(), Spread<A>::kPatterns);
+    s.least = least;
+    s.has_more = least > 0 && c_.w.most() > least;
+    s.is_among = least <= 1 && (!s.has_more || (kLanes<A> - 1) * c_.w.num <= (kLanes<A> - 3) * c_.w.den);
+    const Index back = s.is_among && s.has_more ? 1 : 0;
     ReadsCursor cursor(c_.w, t.o0);
-    std::int64_t v = 0;
-    for (; v < std::min(s.period, vectors); ++v) {
-      const std::int64_t base = cursor.range().last - 1;
+    for (std::int64_t v = 0; v < std::min(s.period, vectors); ++v) {
+      const std::int64_t base = cursor.range().last - 1 - back;
       s.at[v] = static_cast<std::int32_t>(base - t.c0);
       for (std::int64_t l = 0; l < kLanes<A>; ++l, cursor.next()) {
         const auto [first, last] = cursor.range();
         const auto lane = static_cast<Index>(last - 1 - base);
-        s.patterns[v].newest.lane[l] = lane;
-        s.patterns[v].oldest.lane[l] = last - first > least ? lane : Index(-1);
+        const Index more = last - first > least ? lane - back : Index(-1);
+        s.patterns[v].newest.lane[l] = least > 0 ? lane : more;
+        s.patterns[v].oldest.lane[l] = more;
       }
     }
-    const auto advance = static_cast<std::int32_t>(cursor.range().last - 1 - t.c0 - s.at[0]);
-    for (; v < vectors; ++v) s.at[v] = s.at[v - s.period] + advance;
+    s.advance = cursor.range().last - 1 - back - t.c0 - s.at[0];
   }
 
   /// The factors of a tile's `n` windows that count so many rows in other axes. Where the table must be made and `keep`
@@ -189,8 +195,7 @@ class Pass {
     if constexpr (std::is_same_v<A, float>)
       if (small_ != Small::none) return small_plane(slice, past, row_count, is_new, b);
     const Taps d = ReadsCursor(c_.d, i).taps();
-    const bool differs = c_.pool.divisor == 0;
-    const double d_count = !differs ? 1 : c_.backward ? counts(c_.pool.d).same(d) : counted(c_.pool.d, i);
+    const double d_count = !differs() ? 1 : c_.backward ? counts(c_.pool.d).same(d) : counted(c_.pool.d, i);
     const std::int64_t n = t.results();
     // Columns that are read, and where they begin.
     const std::int64_t first = std::max<std::int64_t>(t.c0, 0), width = std::min(t.c1, c_.w.from) - first;
@@ -201,27 +206,28 @@ class Pass {
     const std::int64_t margin = first - t.c0, pitch = rounded_up(t.columns());
     A* const columns = b.columns + kSlack + rounded_up(margin) - margin;
     const std::int64_t batch =
-        way_ == Way::sliding ? 1 : std::clamp<std::int64_t>(kBatch / std::max(pitch, n), 1, kRows);
+        way_ == Way::sliding ? 1 : std::clamp<std::int64_t>(kBatch / std::max(pitch, results_pitch(n)), 1, kRows);
     for (std::int64_t r = 0, count; r < row_count; r += count) {
       const Row* const rows = b.rows + r;
       count = 0;
+      const A* by = b.one;
       for (const std::int64_t most = std::min(batch, row_count - r); count < most; ++count) {
-        const A* by = b.one;
-        if (differs) by = factors(d_count * rows[count].counted, scales_columns() ? width : n, count > 0, b);
+        if (differs() && (count == 0 || rows[count].counted != rows[count - 1].counted))
+          by = factors(d_count * rows[count].counted, scales_columns() ? width : n, count > 0, b);
         if (!by) break;
-        b.lines[count] = {columns + count * pitch, y + rows[count].to, rows[count].copies, by};
+        b.lines[count] = {columns + count * pitch, y + rows[count].to, by};
       }
       if (!take_lines(x, t, rows, count, b.lines)) {
         sum_lines(x, Rows{c_.h.from * c_.w.from * d.step, count_of(d)}, c_.w.from * c_.h.step, width, rows, count,
-                  b.lines, scales_columns(), columns + margin, pitch);
-        if (scales_columns())
+                  b.lines, scales_columns(), differs() ? 1 : 0, columns + margin, pitch);
+        if (scales_columns() && differs())
           for (std::int64_t l = 0; l < count; ++l) {
             if (d_count * rows[l].counted == 0 && count_of(d) * rows[l].count > 0)
               sum_differing(x, d, rows[l], width, columns + margin + l * pitch, b);
             b.lines[l].by = b.one;
           }
       }
-      store_results(t, count, b);
+      finish_lines(t, rows, count, b);
     }
   }
 
@@ -272,31 +278,39 @@ class Pass {
     for (std::int64_t i = d.first; i < d.last; i += d.step)
       for (std::int64_t j = first; j < first + row.count * c_.h.step; j += c_.h.step) {
         line.by = factors(counted(c_.pool.d, i) * counted(c_.pool.h, j), n, false, b);
-        sum_few_rows<1>(x + ((i - d.first) * c_.h.from + j) * c_.w.from, 0, n, &here, &line, 1, true, true, sum, 0);
+        sum_few_rows<1>(x + ((i - d.first) * c_.h.from + j) * c_.w.from, 0, n, &here, &line, 1, true, 1, true, sum, 0);
       }
   }
 
   /// To whole vectors.
   static std::int64_t rounded_up(std::int64_t n) { return (n + kLanes<A> - 1) / kLanes<A> * kLanes<A>; }
 
+  /// How far rows of results lie apart where they are not stored where they belong at once.
+  static std::int64_t results_pitch(std::int64_t n) { return rounded_up(n) + kLanes<T>; }
+
   /// What the lines are made of is summed, scaled and stored.
-  void store_results(const Tile& t, std::int64_t count, Buffers<A, T>& b) const {
-    if (!add_) return store_lines(t, b.lines, count, b);
+  void finish_lines(const Tile& t, const Row* rows, std::int64_t count, Buffers<A, T>& b) const {
+    if (!add_ && !has_copies_) return store_lines(t, b.lines, count, b);
+    const std::int64_t n = t.results(), pitch = c_.w.to;
+    T *to[kRows], *results = b.results;
+    for (std::int64_t l = 0; l < count; ++l, results += results_pitch(n)) {
+      to[l] = b.lines[l].to;
+      b.lines[l].to = results;
+    }
+    store_lines(t, b.lines, count, b);
     for (std::int64_t l = 0; l < count; ++l) {
-      LineOf line = b.lines[l];
-      line.to = b.results;
-      line.copies = 1;
-      store_lines(t, &line, 1, b);
-      for (std::int64_t c = 0; c < b.lines[l].copies; ++c)
-        copy_run(b.results, t.results(), b.lines[l].to + c * c_.w.to, true);
+      T* const from = b.results + l * results_pitch(n);
+      if (!add_ && n == pitch && n >= kLanes<T>)
+        repeat_rows(from, n, to[l], rows[l].copies, streams_);
+      else
+        repeat_run(from, n, to[l], rows[l].copies, pitch, add_);
     }
   }
 
   [[gnu::noinline]] void store_lines(const Tile& t, LineOf* lines, std::int64_t count, Buffers<A, T>& b) const {
-    const std::int64_t by_step = c_.pool.divisor == 0 && !c_.backward ? 1 : 0, pitch = c_.w.to;
+    const std::int64_t by_step = differs() && !c_.backward ? 1 : 0;
     std::int64_t n = t.results(), k = c_.w.most(), s = c_.w.num, step = c_.w.step;
-    if (way_ == Way::spread)
-      return spread_lines(lines, count, n, c_.w.least(), k > c_.w.least(), b.spread, by_step, pitch);
+    if (way_ == Way::spread) return spread_lines(lines, count, n, b.spread);
     if (way_ == Way::sliding) {
       if constexpr (std::is_same_v<A, double>) sum_long_windows(lines->from, k, s, n, sizeof(T) == sizeof(A), b.sums);
       lines->from = b.sums;
@@ -310,7 +324,7 @@ class Pass {
       }
     }
     if (way_ != Way::taps) s = k = step = 1;
-    sum_taps(lines, count, n, k, s, step, by_step, pitch);
+    sum_taps(lines, count, n, k, s, step, by_step);
   }
 
   // --- windows wider than the buffers -------------------------------------------------------------------------------
@@ -341,7 +355,7 @@ class Pass {
         for (std::int64_t i = d.first; i < d.last; i += d.step)
           for (std::int64_t j = first_row; j < first_row + row.count * c_.h.step; j += c_.h.step) {
             const T* const from = x + (i * c_.h.from + j) * c_.w.from;
-            if (!scales_columns()) {
+            if (!c_.backward || !differs()) {
               sum += sum_span<double>(from, w.first, w.last, w.step);
               continue;
             }
@@ -364,10 +378,12 @@ class Pass {
   const Way way_;
   const Small small_;
   const bool one_row_;
-  const bool repeats_;  ///< whether all blocks of rows are alike
+  const bool repeats_;     ///< whether all blocks of rows are alike
+  const bool has_copies_;  ///< whether several rows of results may be alike
   const T* const x_;
   T* const y_;
   const bool add_;
+  const bool streams_;  ///< whether results go past the caches
 };
 
 }  // namespace taper::kernels::average

@@ -36,16 +36,16 @@ struct Course {
   bool backward;
 };
 
-/// How the sums along a row are taken; see the loops in avg_pool_loops.hpp.
+/// How the sums along a row are taken, `spread` backward alone; see the loops in avg_pool_loops.hpp.
 enum class Way { taps, spread, short_spans, spans, sliding };
 
-inline Way way_of(const Reads& r) {
+inline Way way_of(const Reads& r, bool backward) {
   if (r.step > 1 || r.dilation > 0)
     return r.den == 1 && r.num <= 2 && r.most() <= kSpan / r.step ? Way::taps : Way::spans;
   const std::int64_t most = r.most();
   if (r.den == 1 && most <= kShort) return r.num <= 2 || (r.num <= 4 && r.num == most) ? Way::taps : Way::short_spans;
   if (r.den == 1) return most / 4 >= r.num && most <= kSpan / 2 ? Way::sliding : Way::spans;
-  if (r.to >= r.from && r.least() <= kShort) return Way::spread;
+  if (backward && r.to >= r.from && r.least() <= kShort) return Way::spread;
   return most <= kShort ? Way::short_spans : Way::spans;
 }
 
@@ -120,9 +120,14 @@ inline std::int64_t count_of(const Taps& t) { return (t.last - t.first + t.step 
 [[gnu::noinline]] inline std::int64_t list_rows(const Reads& reads, bool backward, std::int64_t first,
                                                 std::int64_t last, std::int64_t from_width, std::int64_t to_width,
                                                 const Counts& counts, bool sorts, Row* rows) {
+  const bool takes_one = reads.takes_one();
   ReadsCursor cursor(reads, first);
   std::int64_t n = 0;
   for (std::int64_t i = first; i < last; ++i, cursor.next()) {
+    if (takes_one) {
+      rows[n++] = {i * from_width, 1, i * to_width, 1, 1};
+      continue;
+    }
     const Taps taps = cursor.taps();
     const std::int64_t from = taps.first * from_width, count = count_of(taps);
     if (n > 0 && backward && reads.den > 1 && rows[n - 1].from == from && rows[n - 1].count == count) {
@@ -150,7 +155,7 @@ struct Buffers {
   A by[2 * kSpan + 4 * kSlack];  ///< factors of results or columns, in up to four tables,
   double made[4];                ///< each for windows that count so much in other axes
   double count[kSpan];           ///< what windows of a tile count
-  T results[kSpan];              ///< of a row, where they are added to what is there
+  T results[kSpan + kSlack];     ///< of rows that are not stored where they belong by the loop that makes them
   Row rows[kRows];
   Line<A, T> lines[kRows];
   const A* small_by[2 * kRows];

@@ -49,14 +49,6 @@ struct Columns {
   }
 };
 
-template <class T>
-[[gnu::always_inline]] inline void store_some(Vec<T> v, std::int64_t n, T* y) {
-  if (n >= kLanes<T>)
-    store<T>(v, y);
-  else if (n > 0)
-    store_first<T>(v, n, y);
-}
-
 /// One row of windows.
 template <Small kind, int K, class T>
 [[gnu::always_inline]] inline void small_forward(const Columns<K, T>& x, const T* by, std::int64_t n, T* y) {

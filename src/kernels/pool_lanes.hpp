@@ -80,6 +80,44 @@ template <class A, class T>
 #endif
 }
 
+/// Stores the first `n` lanes, or all where there are no more; none where n <= 0.
+template <class A, class T>
+[[gnu::always_inline]] inline void store_some(const Vec<A>& v, std::int64_t n, T* y) {
+  if (n >= kLanes<A>)
+    store<A>(v, y);
+  else if (n > 0)
+    store_first<A>(v, n, y);
+}
+
+// --- results past the caches ----------------------------------------------------------------------------------------
+
+/// Bytes of results from which on nobody finds them in a cache any more: they are stored past the caches, so that what
+/// they replace is not read.
+inline constexpr std::int64_t kStreamed = std::int64_t{1} << 25;
+
+/// From how many elements behind y on vectors are aligned.
+template <class T>
+std::int64_t lanes_until_aligned(const T* y) {
+  return static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(y) % kVectorWidth / sizeof(T));
+}
+
+/// Stores where `y` is aligned as vectors are. `end_stream` comes before other threads may read it.
+template <class T>
+[[gnu::always_inline]] inline void stream(const Vec<T>& v, T* y) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(y), reinterpret_cast<__m512i>(v));
+#elif defined(__AVX2__)
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(y), reinterpret_cast<__m256i>(v));
+#else
+  store<T>(v, y);
+#endif
+}
+inline void end_stream() {
+#if defined(__AVX2__)
+  _mm_sfence();
+#endif
+}
+
 // --- lanes in another order -----------------------------------------------------------------------------------------
 
 template <int... L>
@@ -121,28 +159,59 @@ struct Origins {
   alignas(kVectorWidth) Index lane[kLanes<A>];
 };
 
+/// Takes the lanes of vectors from where the origins say.
 template <class A>
-[[gnu::always_inline]] inline Vec<A> permuted(const Vec<A>& v, const Origins<A>& from) {
+class Permutation {
+ public:
 #if defined(__AVX512F__)
-  const __m512i index = _mm512_load_si512(from.lane);
-  if constexpr (std::is_same_v<A, float>)
-    return Vec<A>(_mm512_maskz_permutexvar_ps(_mm512_cmpge_epi32_mask(index, _mm512_setzero_si512()), index, v));
-  else
-    return Vec<A>(_mm512_maskz_permutexvar_pd(_mm512_cmpge_epi64_mask(index, _mm512_setzero_si512()), index, v));
-#else
-#if defined(__AVX2__)
-  if constexpr (std::is_same_v<A, float>) {
-    const __m256i index = _mm256_load_si256(reinterpret_cast<const __m256i*>(from.lane));
-    const __m256 none = _mm256_castsi256_ps(_mm256_srai_epi32(index, 31));
-    return Vec<A>(_mm256_andnot_ps(none, _mm256_permutevar8x32_ps(v, index)));
+  explicit Permutation(const Origins<A>& from) : index_(_mm512_load_si512(from.lane)) {
+    if constexpr (std::is_same_v<A, float>)
+      lanes_ = _mm512_cmpge_epi32_mask(index_, _mm512_setzero_si512());
+    else
+      lanes_ = _mm512_cmpge_epi64_mask(index_, _mm512_setzero_si512());
   }
+  [[gnu::always_inline]] Vec<A> operator()(Vec<A> v) const {
+    if constexpr (std::is_same_v<A, float>)
+      return Vec<A>(_mm512_maskz_permutexvar_ps(lanes_, index_, v));
+    else
+      return Vec<A>(_mm512_maskz_permutexvar_pd(static_cast<__mmask8>(lanes_), index_, v));
+  }
+
+ private:
+  __m512i index_;
+  __mmask16 lanes_;
+#elif defined(__AVX2__)
+  explicit Permutation(const Origins<A>& from)
+      : index_(_mm256_load_si256(reinterpret_cast<const __m256i*>(from.lane))) {
+    if constexpr (std::is_same_v<A, float>) {
+      none_ = _mm256_srai_epi32(index_, 31);
+    } else {
+      none_ = _mm256_cmpgt_epi64(_mm256_setzero_si256(), index_);
+      // The halves of the doubles.
+      const __m256i low = _mm256_add_epi64(index_, index_);
+      index_ = _mm256_or_si256(low, _mm256_slli_epi64(_mm256_add_epi64(low, _mm256_set1_epi64x(1)), 32));
+    }
+  }
+  [[gnu::always_inline]] Vec<A> operator()(Vec<A> v) const {
+    const __m256 moved = _mm256_permutevar8x32_ps(reinterpret_cast<__m256>(v), index_);
+    return reinterpret_cast<Vec<A> >(_mm256_andnot_ps(_mm256_castsi256_ps(none_), moved));
+  }
+
+ private:
+  __m256i index_, none_;
+#else
+  explicit Permutation(const Origins<A>& from) : from_(from) {}
+  [[gnu::always_inline]] Vec<A> operator()(Vec<A> v) const {
+    A in[kLanes<A>], out[kLanes<A>];
+    store<A>(v, in);
+    for (int l = 0; l < kLanes<A>; ++l) out[l] = from_.lane[l] < 0 ? A(0) : in[from_.lane[l]];
+    return load<A>(out);
+  }
+
+ private:
+  const Origins<A>& from_;
 #endif
-  A in[kLanes<A>], out[kLanes<A>];
-  store<A>(v, in);
-  for (int l = 0; l < kLanes<A>; ++l) out[l] = from.lane[l] < 0 ? A(0) : in[from.lane[l]];
-  return load<A>(out);
-#endif
-}
+};
 
 // --- four lanes -----------------------------------------------------------------------------------------------------
 

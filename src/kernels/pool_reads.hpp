@@ -71,11 +71,11 @@ class ReadsCursor {
     return {quotient, rest};
   }
   void advance(Quotient& q) const {
-    q.quotient += whole_;
+    // Without a branch: which way it went would be hard to foresee.
     q.rest += part_;
-    if (q.rest < r_.den) return;
-    ++q.quotient;
-    q.rest -= r_.den;
+    const bool over = q.rest >= r_.den;
+    q.quotient += whole_ + (over ? 1 : 0);
+    q.rest -= over ? r_.den : 0;
   }
 
   const Reads& r_;
