@@ -148,16 +148,18 @@ def footprint_section(entries):
     return [
         "## Size and start",
         "",
-        counted(entries),
+        "A limit in seconds was set on another machine; where it is missed, the ratio to the newest PyTorch's time that it"
+        f" was there meets it. {counted(entries)}",
         *table(
-            ["what", "limit", "used", "met", "newest PyTorch, times Taper's"],
+            ["what", "limit", "used", "ratio asked", "newest PyTorch, times Taper's", "met"],
             [
                 [
                     e["row"],
                     f"{e['limit']} {e['unit']}",
                     percent(e["value"] / e["limit"]),
-                    YES[e["met"]],
+                    number(e.get("asked")),
                     number(e["peer"] / e["value"] if e["peer"] else None),
+                    YES[e["met"]],
                 ]
                 for e in entries
             ],
