@@ -54,18 +54,21 @@ class Gathering {
   /// dx[q, :] = sum over taps t of given[t, q - t], for line `q`: even and odd taps apart, so that one addition does
   /// not wait for the other.
   Vector<float> line(const float* given, std::int64_t q) const {
-    const std::int64_t width = p_.kernel[2];
+    // Tap (h, u) reads line q + padding - h dilation of what it gave, one of which there must be.
+    const std::int64_t width = p_.kernel[2], from = q + p_.padding[1], dilation = p_.dilation[1];
+    const std::int64_t first = from < p_.out[1] ? 0 : ceil_div(from - p_.out[1] + 1, dilation),
+                       taps = std::min(p_.kernel[1], from / dilation + 1) - first,
+                       step = width * row_ - dilation * p_.out[2];
     Vector<float> even = {}, odd = {};
-    for (std::int64_t t = 0; t < p_.kernel[1]; ++t, given += width * row_) {
-      const std::int64_t h = q + p_.padding[1] - t * p_.dilation[1];
-      if (h < 0 || h >= p_.out[1]) continue;
-      const float* from = given + h * p_.out[2];
-      std::int64_t u = 0;
-      for (; u + 1 < width; u += 2, from += 2 * row_) {
-        even += _mm512_maskz_loadu_ps(lanes_[u], from - shift_[u]);
-        odd += _mm512_maskz_loadu_ps(lanes_[u + 1], from + row_ - shift_[u + 1]);
+    given += first * step + from * p_.out[2];
+    for (std::int64_t u = 0; u < width; u += 2) {
+      const std::int64_t v = u + 1 < width ? u + 1 : u;
+      const __mmask16 lanes = lanes_[u], more = static_cast<__mmask16>(v > u ? lanes_[v] : 0);
+      const float *a = given + u * row_ - shift_[u], *b = given + v * row_ - shift_[v];
+      for (std::int64_t t = 0; t < taps; ++t, a += step, b += step) {
+        even = _mm512_mask_add_ps(even, lanes, even, _mm512_maskz_loadu_ps(lanes, a));
+        odd = _mm512_mask_add_ps(odd, more, odd, _mm512_maskz_loadu_ps(more, b));
       }
-      if (u < width) even += _mm512_maskz_loadu_ps(lanes_[u], from - shift_[u]);
     }
     return even + odd;
   }

@@ -7,6 +7,7 @@
 
 #include "kernels/extreme_of.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/product.hpp"
 #include "kernels/sum_exp.hpp"
 #include "kernels/vector_math.hpp"
 
@@ -17,6 +18,9 @@ namespace taper::kernels {
 /// The most rows that are taken together.
 inline constexpr std::int64_t kSoftmaxRows = 64;
 
+/// The elements of a contiguous row that is short. Many such float32 rows are turned, to be worked on side by side.
+inline constexpr std::int64_t kShortRow = 16;
+
 /// What the maximum of no numbers is.
 template <class T>
 inline constexpr T kNothing = -std::numeric_limits<T>::infinity();
@@ -25,6 +29,7 @@ inline constexpr T kNothing = -std::numeric_limits<T>::infinity();
 /// [outer, inner]. The elements of a row lie together or, with `inner` > 1, those of all rows do.
 struct SoftmaxGroup {
   std::int64_t first, width, row, n, step, pitch;
+  bool turns;  ///< contiguous rows that are short, and many
 
   bool contiguous() const { return step == 1; }
   std::int64_t at(std::int64_t j, std::int64_t c) const { return first + j * step + c * pitch; }
@@ -41,13 +46,14 @@ void for_each_softmax_group(std::int64_t outer, std::int64_t n, std::int64_t inn
   const std::int64_t length = std::max<std::int64_t>(n, 1);
   const std::int64_t groups = (inner + kSoftmaxRows - 1) / kSoftmaxRows;
   const std::int64_t step = contiguous ? std::clamp<std::int64_t>(kElements / length, 1, kSoftmaxRows) : 1;
+  const bool turns = contiguous && n <= kShortRow && outer >= kShortRow;
   parallel_for(outer * groups, length * std::min(inner, kSoftmaxRows) * kCost,
                [=](std::int64_t first, std::int64_t last) {
                  for (std::int64_t unit = first; unit < last; unit += step) {
                    const std::int64_t o = unit / groups, column = unit % groups * kSoftmaxRows;
                    const std::int64_t width = contiguous ? last - unit : inner - column;
                    body(SoftmaxGroup{o * n * inner + column, std::min(width, contiguous ? step : kSoftmaxRows),
-                                     o * inner + column, n, inner, contiguous ? n : 1});
+                                     o * inner + column, n, inner, contiguous ? n : 1, turns});
                  }
                });
 }
@@ -83,7 +89,12 @@ void for_each_exp(const SoftmaxGroup& g, const Argument& argument, const Use& us
 
 /// The largest element of every row of a group, and log_sum[c] = log(sum e^(x_j - top[c])).
 template <class T>
-void log_sums(const SoftmaxGroup& g, const T* x, T* top, double* log_sum) {
+[[gnu::noinline]] void log_sums(const SoftmaxGroup& g, const T* x, T* top, double* log_sum) {
+  if (sizeof(T) == sizeof(float) && g.turns) {
+    T turned[kShortRow * kSoftmaxRows];
+    pack_transposed(x + g.first, g.n, g.width, g.n, turned, kSoftmaxRows);
+    return log_sums(SoftmaxGroup{0, g.width, g.row, g.n, kSoftmaxRows, 1, false}, turned, top, log_sum);
+  }
   row_maxima(g, x, top);
   if (g.contiguous()) {
     for (std::int64_t c = 0; c < g.width; ++c) log_sum[c] = sum_exp(x + g.begin(c), g.n, top[c]);
