@@ -15,23 +15,27 @@ namespace {
 /// One call of `backward` or `grad`. Holds its nodes from construction to destruction, whatever is thrown in between.
 class Differentiation {
  public:
-  explicit Differentiation(std::span<Node* const> roots) : walk_(roots) {}
-  ~Differentiation() {
-    for (Node* node : walk_.latest_first()) drop_gradient(*node);
-  }
-  Differentiation(const Differentiation&) = delete;
-  Differentiation& operator=(const Differentiation&) = delete;
-
+  /// Leaves keep their gradients.
+  explicit Differentiation(std::span<Node* const> roots) : walk_(roots, true), keeps_gradients_(true) {}
   /// Leaves out what does not lead to `targets`, whose gradients `take` will give; leaves keep theirs unchanged.
-  void want_only(std::span<Node* const> targets) {
-    keeps_gradients_ = false;
+  Differentiation(std::span<Node* const> roots, std::span<Node* const> targets)
+      : walk_(roots, false), targets_(targets), keeps_gradients_(false) {
     const std::span<Node* const> nodes = walk_.latest_first();
-    for (Node* node : nodes) node->wanted = false;
     for (Node* target : targets)
       if (walk_.holds(*target)) target->wanted = target->target = true;
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node)
       for (const NodeOperand& input : (*node)->inputs()) (*node)->wanted |= input.producer && input.producer->wanted;
   }
+  ~Differentiation() {
+    if (is_done_) {
+      for (Node* target : targets_)
+        if (walk_.holds(*target)) drop_gradient(*target);
+    } else {
+      for (Node* node : walk_.latest_first()) drop_gradient(*node);
+    }
+  }
+  Differentiation(const Differentiation&) = delete;
+  Differentiation& operator=(const Differentiation&) = delete;
 
   /// Starts from `gradient`, or from 1 where it is undefined.
   void seed(Node& node, const Tensor& gradient) {
@@ -39,8 +43,14 @@ class Differentiation {
   }
 
   void run(bool retain_graph) {
-    for (Node* node : walk_.latest_first())
-      if (node->gradient && node->wanted) visit(*node, retain_graph);
+    for (Node* node : walk_.latest_first()) {
+      if (!node->gradient) continue;
+      if (node->wanted)
+        visit(*node, retain_graph);
+      else
+        drop_gradient(*node);
+    }
+    is_done_ = true;
   }
 
   /// The gradient of one of the targets, undefined when nothing reached it.
@@ -74,7 +84,9 @@ class Differentiation {
   }
 
   detail::Walk walk_;
-  bool keeps_gradients_ = true;
+  const std::span<Node* const> targets_;
+  const bool keeps_gradients_;
+  bool is_done_ = false;  ///< targets alone still have gradients
 };
 
 Node& recorded_node(const char* where, const Tensor& tensor) {
@@ -129,8 +141,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   for (const Tensor& input : inputs) targets.push_back(&recorded_node("grad", input));
 
   const NoGradGuard no_grad;
-  Differentiation differentiation(roots);
-  differentiation.want_only(targets);
+  Differentiation differentiation(roots, targets);
   for (std::size_t i = 0; i < roots.size(); ++i)
     differentiation.seed(*roots[i], grad_outputs.empty() ? Tensor() : grad_outputs[i]);
   differentiation.run(options.retain_graph);

@@ -71,7 +71,7 @@ Tape Tape::of(const Tensor& tensor) {
     fail(ErrorKind::tape,
          "Tape: the tensor does not require grad: expected a recorded result, got a tensor without a graph");
   Node* const root[] = {tensor.impl()->node};
-  const detail::Walk walk(root);
+  const detail::Walk walk(root, true);
   const auto nodes = walk.latest_first();
   Tape tape;
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) tape.entries_.push_back(describe(**it));

@@ -10,12 +10,16 @@ namespace taper::detail {
 namespace {
 
 constexpr std::size_t kKeptCapacity = 4096;
-thread_local std::vector<Node*> kept_list;  // of the last walk, so that the next one need not allocate
+thread_local std::vector<Node*> kept_nodes, kept_marked;  // of the last walk, so that the next one need not allocate
 constinit thread_local const Walk* innermost = nullptr;
 
 }  // namespace
 
-Walk::Walk(std::span<Node* const> roots) : nodes_(std::exchange(kept_list, {})), outer_(innermost) {
+Walk::Walk(std::span<Node* const> roots, bool wanted)
+    : nodes_(std::exchange(kept_nodes, {})),
+      marked_(std::exchange(kept_marked, {})),
+      wanted_(wanted),
+      outer_(innermost) {
   while (!collect(roots)) {  // another thread differentiates a part of this graph: after it
     let_go();
     std::this_thread::yield();
@@ -28,13 +32,14 @@ Walk::Walk(std::span<Node* const> roots) : nodes_(std::exchange(kept_list, {})),
 Walk::~Walk() {
   let_go();
   innermost = outer_;
-  if (nodes_.capacity() <= kKeptCapacity) kept_list = std::move(nodes_);
+  if (nodes_.capacity() <= kKeptCapacity) kept_nodes = std::move(nodes_);
+  if (marked_.capacity() <= kKeptCapacity) kept_marked = std::move(marked_);
 }
 
 inline void Walk::append(Node* node) {
   in_order_ &= node->position < last_position_;
   last_position_ = node->position;
-  node->wanted = true;
+  node->wanted = wanted_;
   node->target = false;
   nodes_.push_back(node);
 }
@@ -60,6 +65,7 @@ bool Walk::collect(std::span<Node* const> roots) {
 bool Walk::hold(Node* node) {
   const Walk* holder = nullptr;
   if (node->walk.compare_exchange_strong(holder, this, std::memory_order_acquire)) {
+    marked_.push_back(node);
     append(node);
     return true;
   }
@@ -81,9 +87,8 @@ bool Walk::is_active(const Walk* walk) const {
 }
 
 void Walk::let_go() noexcept {
-  // The earliest first: what a node alone owns is another thread's as soon as the node is let go.
-  for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node)
-    (*node)->walk.store(nullptr, std::memory_order_release);
+  for (Node* node : marked_) node->walk.store(nullptr, std::memory_order_release);
+  marked_.clear();
   nodes_.clear();
   in_order_ = true;
   last_position_ = UINT64_MAX;

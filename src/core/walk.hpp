@@ -11,8 +11,9 @@ namespace taper::detail {
 /// nodes take turns.
 class Walk {
  public:
-  /// Errors: `ErrorKind::tape` when a hook walks the graph it is called from.
-  explicit Walk(std::span<Node* const> roots);
+  /// `wanted` is what becomes of the flag of each node. Errors: `ErrorKind::tape` when a hook walks the graph it is
+  /// called from.
+  Walk(std::span<Node* const> roots, bool wanted);
   ~Walk();
   Walk(const Walk&) = delete;
   Walk& operator=(const Walk&) = delete;
@@ -29,6 +30,8 @@ class Walk {
   void let_go() noexcept;
 
   std::vector<Node*> nodes_;
+  std::vector<Node*> marked_;  ///< those of them that somebody else may know too
+  const bool wanted_;
   bool in_order_ = true;                      ///< as they were appended
   std::uint64_t last_position_ = UINT64_MAX;  ///< of the node appended last
   const Walk* const outer_;                   ///< of this thread, when a hook differentiates
