@@ -26,38 +26,44 @@ bool is_whole(const PoolAxis& a) {
          a.window.dilation == 1;
 }
 
-PoolAxis make_axis(std::int64_t in, std::int64_t out, Window1d window) {
-  if (window.kernel == 1) window.dilation = 1;
+/// Sets an axis where it is: copies of what was just written are slow.
+void set_axis(PoolAxis& a, std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
+              std::int64_t left, std::int64_t right, std::int64_t dilation = 1) {
+  if (kernel == 1) dilation = 1;
   // A single window never moves, and from the start on does not reach past the input.
-  if (out == 1) window.stride = 1;
-  if (out == 1 && window.padding_left == 0 && window.padding_right == 0 && window.dilation == 1)
-    window.stride = window.kernel = std::min(window.kernel, in);
-  return {in, out, window};
+  if (out == 1) {
+    stride = 1;
+    if (left == 0 && right == 0 && dilation == 1) stride = kernel = std::min(kernel, in);
+  }
+  a.in = in, a.out = out, a.is_adaptive = false;
+  Window1d& w = a.window;
+  w.kernel = kernel, w.stride = stride, w.padding_left = left, w.padding_right = right, w.dilation = dilation;
 }
 
-PoolAxis adaptive_axis(std::int64_t in, std::int64_t out) {
-  return in % out == 0 ? PoolAxis{in, out, {in / out, in / out}} : PoolAxis{in, out, {}, true};
+void set_adaptive_axis(PoolAxis& a, std::int64_t in, std::int64_t out) {
+  a.in = in, a.out = out;
+  a.is_adaptive = in % out != 0;
+  if (!a.is_adaptive) a.window.kernel = a.window.stride = in / out;
 }
 
 PoolAxis unit_axis() { return {1, 1}; }
 
-/// `outer` with `n` contiguous elements in the place of each of its positions, if 64 bits hold that.
-std::optional<PoolAxis> widened(const PoolAxis& outer, std::int64_t n) {
-  if (outer.is_adaptive || outer.window.dilation > 1) return std::nullopt;
+/// Puts `n` contiguous elements in the place of each position of `outer`; whether 64 bits hold that.
+bool widen(PoolAxis& outer, std::int64_t n) {
+  if (outer.is_adaptive || outer.window.dilation > 1) return false;
   const auto in = checked::mul(outer.in, n), kernel = checked::mul(outer.window.kernel, n);
   const auto stride = checked::mul(outer.window.stride, n), left = checked::mul(outer.window.padding_left, n),
              right = checked::mul(outer.window.padding_right, n);
-  if (!in || !kernel || !stride || !left || !right) return std::nullopt;
-  return make_axis(*in, outer.out, {*kernel, *stride, *left, *right});
+  if (!in || !kernel || !stride || !left || !right) return false;
+  set_axis(outer, *in, outer.out, *kernel, *stride, *left, *right);
+  return true;
 }
 
 /// Makes a pool one of as few axes as it needs: axes whose one window is the whole axis join the one before,
 /// so that a window over whole rows is one run; axes in front with windows of one element become planes.
 void simplify(Pool& p) {
-  while (is_whole(p.w) && !(is_unit(p.h) && is_unit(p.d))) {
-    const auto joined = widened(p.h, p.w.in);
-    if (!joined) break;
-    p.w = *joined;
+  while (is_whole(p.w) && !(is_unit(p.h) && is_unit(p.d)) && widen(p.h, p.w.in)) {
+    p.w = p.h;
     p.h = p.d;
     p.d = unit_axis();
   }
@@ -71,30 +77,33 @@ void simplify(Pool& p) {
   }
 }
 
-Pool make_pool(std::int64_t planes, const PoolAxis (&axis)[3], bool count_include_pad, std::int64_t divisor_override) {
-  Pool p{planes, axis[0], axis[1], axis[2], count_include_pad, 0};
+/// Sets the divisor of a pool whose axes are set.
+void complete(Pool& p, std::int64_t divisor_override) {
   simplify(p);
-  const auto d = p.d.uniform_count(count_include_pad), h = p.h.uniform_count(count_include_pad),
-             w = p.w.uniform_count(count_include_pad);
+  const auto d = p.d.uniform_count(p.count_include_pad), h = p.h.uniform_count(p.count_include_pad),
+             w = p.w.uniform_count(p.count_include_pad);
   if (divisor_override != 0)
     p.divisor = static_cast<double>(divisor_override);
   else if (d && h && w)
     p.divisor = static_cast<double>(*d) * static_cast<double>(*h) * static_cast<double>(*w);
-  return p;
 }
 
 Pool make_pool(const AvgPoolParams& q) {
-  PoolAxis axis[3];
+  Pool p{.planes = q.planes, .count_include_pad = q.count_include_pad};
+  PoolAxis* const axis[3] = {&p.d, &p.h, &p.w};
   for (int i = 0; i < 3; ++i)
-    axis[i] =
-        make_axis(q.in[i], q.out[i], {q.kernel[i], q.stride[i], q.padding_left[i], q.padding_right[i], q.dilation[i]});
-  return make_pool(q.planes, axis, q.count_include_pad, q.divisor_override);
+    set_axis(*axis[i], q.in[i], q.out[i], q.kernel[i], q.stride[i], q.padding_left[i], q.padding_right[i],
+             q.dilation[i]);
+  complete(p, q.divisor_override);
+  return p;
 }
 
 Pool make_pool(const AdaptiveAvgPoolParams& q) {
-  PoolAxis axis[3];
-  for (int i = 0; i < 3; ++i) axis[i] = adaptive_axis(q.in[i], q.out[i]);
-  return make_pool(q.planes, axis, false, 0);
+  Pool p{.planes = q.planes};
+  PoolAxis* const axis[3] = {&p.d, &p.h, &p.w};
+  for (int i = 0; i < 3; ++i) set_adaptive_axis(*axis[i], q.in[i], q.out[i]);
+  complete(p, 0);
+  return p;
 }
 
 /// Whether the windows cut each plane into runs of memory, long enough to be taken one by one.

@@ -112,8 +112,9 @@ template <int K, class A, class T>
 /// The sums of columns of rows of rows, for each of `lines` rows of results. With `scales` each line's are times its
 /// factors.
 template <class A, class T>
-void sum_lines(const T* x, Rows outer, std::int64_t step, std::int64_t n, const Row* rows, std::int64_t lines,
-               const Line<A, T>* line, bool scales, std::int64_t by_step, A* sum, std::int64_t pitch) {
+[[gnu::noinline]] void sum_lines(const T* x, Rows outer, std::int64_t step, std::int64_t n, const Row* rows,
+                                 std::int64_t lines, const Line<A, T>* line, bool scales, std::int64_t by_step, A* sum,
+                                 std::int64_t pitch) {
   for (std::int64_t l = 0, some = 1; l < lines; l += some, sum += some * pitch) {
     const std::int64_t count = rows[l].count;
     // Lines of as many rows are summed by one loop.

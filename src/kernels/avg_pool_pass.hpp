@@ -18,7 +18,9 @@ class Pass {
   Pass(const Course& c, const T* x, T* y, bool add)
       : c_(c),
         way_(way_of(c.w, c.backward)),
-        small_(std::is_same_v<A, float> && !add ? small_of(c) : Small::none),
+        small_(std::is_same_v<A, float> ? small_of(c) : Small::none),
+        block_rows_(block_rows()),
+        blocks_((c.h.to - 1) / std::min(block_rows_, c.h.to) + 1),
         one_row_(c.d.takes_one() && c.h.takes_one()),
         repeats_(c.pool.h.is_tiled()),
         has_copies_(c.backward && c.h.den > 1),
@@ -28,7 +30,7 @@ class Pass {
         streams_(double(c.pool.planes) * double(c.d.to) * double(c.h.to) * double(c.w.to) * sizeof(T) >= kStreamed) {}
 
   void run() const {
-    const std::int64_t units = c_.d.to * blocks();
+    const std::int64_t units = c_.d.to * blocks_;
     const double work = (double(c_.d.from) * double(c_.h.from) * double(c_.w.from) +
                          double(c_.d.to) * double(c_.h.to) * double(c_.w.to)) /
                         double(units);
@@ -44,8 +46,14 @@ class Pass {
   using LineOf = Line<A, T>;
 
   /// Blocks of rows repeat where windows lie side by side.
-  std::int64_t block_rows() const { return c_.h.den > kRows ? kRows : kRows / c_.h.den * c_.h.den; }
-  std::int64_t blocks() const { return (c_.h.to - 1) / std::min(block_rows(), c_.h.to) + 1; }
+  std::int64_t block_rows() const {
+    const Reads& h = c_.h;
+    if (small_ == Small::none) return h.den > kRows ? kRows : kRows / h.den * h.den;
+    // What the rows of a block read stays near, or has room in a buffer.
+    const std::int64_t room = (reads_buffer() ? kSpan : 2 * kSpan) / c_.w.from - 2;
+    const std::int64_t most = std::clamp<std::int64_t>(room * h.den / h.num, 1, kRows), blocks = (h.to - 1) / most + 1;
+    return ((h.to - 1) / blocks + h.den) / h.den * h.den;
+  }
 
   Counts counts(const PoolAxis& axis) const { return {axis, c_.pool.count_include_pad, c_.pool.divisor != 0}; }
   double counted(const PoolAxis& axis, std::int64_t o) const { return counts(axis).of(o); }
@@ -92,19 +100,22 @@ class Pass {
 
   void prepare(const Tile& t, Buffers<A, T>& b) const {
     const Reads& w = c_.w;
-    if (way_ == Way::spread && small_ == Small::none) list_patterns(t, b.spread);
+    if (way_ == Way::spread) list_patterns(t, b.spread);
     if (way_ == Way::spans || way_ == Way::short_spans) list_spans(t, b.spans);
+    prepare_factors(t, b);
+    if (t.c0 < 0 || t.c1 > w.from || way_ == Way::sliding)
+      std::fill(b.columns, b.columns + 2 * kSlack + kSpan + kSlack, A(0));
+  }
+
+  [[gnu::noinline]] void prepare_factors(const Tile& t, Buffers<A, T>& b) const {
     std::fill(b.made, b.made + 4, -1.0);
     if (differs()) {
       const std::int64_t first = scales_columns() ? std::max<std::int64_t>(t.c0, 0) : t.o0;
-      const std::int64_t last = scales_columns() ? std::min(t.c1, w.from) : t.o1;
+      const std::int64_t last = scales_columns() ? std::min(t.c1, c_.w.from) : t.o1;
       counts(c_.pool.w).list(first, last, b.count);
     }
-    for (std::int64_t l = 0; l < kLanes<A>; ++l) Factors<A>::set(b.one, l, differs() ? 1 : c_.pool.divisor);
-    if (small_ != Small::none)
-      std::fill(b.columns, b.columns + rounded_up(w.from), A(0));
-    else if (t.c0 < 0 || t.c1 > w.from || way_ == Way::sliding)
-      std::fill(b.columns, b.columns + 2 * kSlack + kSpan + kSlack, A(0));
+    Factors<A>::set(b.one, 0, differs() ? 1 : c_.pool.divisor);
+    for (std::int64_t l = 1; l < kLanes<A>; ++l) Factors<A>::repeat(b.one, l);
   }
 
   [[gnu::noinline]] void list_spans(const Tile& t, Span* spans) const {
@@ -142,13 +153,17 @@ class Pass {
 
   /// The factors of a tile's `n` windows that count so many rows in other axes. Where the table must be made and `keep`
   /// is set, nothing.
-  [[gnu::noinline]] const A* factors(double rows, std::int64_t n, bool keep, Buffers<A, T>& b) const {
-    const std::int64_t tables = n <= kTile ? 4 : 1, slot = static_cast<std::int64_t>(rows) & (tables - 1);
+  const A* factors(double rows, std::int64_t n, bool keep, Buffers<A, T>& b) const {
+    return factors_at(n <= kTile ? static_cast<std::int64_t>(rows) & 3 : 0, rows, n, keep, b);
+  }
+  /// The same in one of four tables. The vector behind the last is of ones.
+  [[gnu::noinline]] const A* factors_at(std::int64_t slot, double rows, std::int64_t n, bool keep,
+                                        Buffers<A, T>& b) const {
     A* const by = b.by + slot * (kTile + kLanes<A>)*Factors<A>::kElements;
     if (b.made[slot] == rows) return by;
     if (keep && b.made[slot] >= 0) return nullptr;
     b.made[slot] = rows;
-    for (std::int64_t i = 0; i < rounded_up(n); ++i)
+    for (std::int64_t i = 0; i < rounded_up(n) + kLanes<A>; ++i)
       if (i % kLanes<A> != 0 && i < n && b.count[i] == b.count[i - 1])
         Factors<A>::repeat(by, i);
       else
@@ -156,10 +171,74 @@ class Pass {
     return by;
   }
 
+  // --- small windows ------------------------------------------------------------------------------------------------
+
+  /// Blocks of rows under windows that have loops of their own.
+  void small_units(std::int64_t first, std::int64_t last, Buffers<A, T>& b) const {
+    const std::int64_t slice_size = c_.h.from * c_.w.from;
+    prepare_factors({0, c_.w.to, 0, c_.w.from}, b);
+    std::fill(b.sums, b.sums + c_.w.from, A(0));
+    SmallRows<A> rows;
+    rows.width = c_.w.from, rows.to_width = c_.w.to;
+    rows.zeros = b.sums;
+    rows.windows = c_.backward ? c_.h.from : c_.h.to;
+    rows.by_step = differs() && !c_.backward ? 1 : 0;
+    rows.by[0] = rows.by[1] = rows.by[2] = b.one;
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      const std::int64_t slice = unit / blocks_, i = slice % c_.d.to;
+      rows.to_first = unit % blocks_ * block_rows_, rows.to_last = std::min(rows.to_first + block_rows_, c_.h.to);
+      rows.first = std::max<std::int64_t>(ReadsCursor(c_.h, rows.to_first).range().first, 0);
+      const std::int64_t end = std::min(ReadsCursor(c_.h, rows.to_last - 1).range().last, c_.h.from);
+      rows.rows = std::max<std::int64_t>(end - rows.first, 0);
+      const Taps d = ReadsCursor(c_.d, i).taps();
+      rows.x = x_ + (slice / c_.d.to * c_.d.from + d.first) * slice_size + rows.first * c_.w.from;
+      rows.y = y_ + (slice * c_.h.to + rows.to_first) * c_.w.to;
+      if (count_of(d) == 0) rows.rows = 0;
+      if (differs()) list_small_factors(counted(c_.pool.d, i), rows, b);
+      if (scales_rows()) {
+        small_scaled(rows, b.columns);
+        rows.x = b.columns;
+        rows.by[0] = rows.by[1] = rows.by[2] = b.one;
+      } else if (count_of(d) > 1) {
+        const Row sums{0, count_of(d), 0, 1, 0};
+        const LineOf line{};
+        sum_lines(rows.x, Rows{0, 1}, slice_size * d.step, rows.rows * rows.width, &sums, 1, &line, false, 0, b.columns,
+                  0);
+        rows.x = b.columns;
+      }
+      if (!add_) {
+        small_loop<A>(small_)(rows);
+        continue;
+      }
+      const std::int64_t last_row = rows.to_last, some = kSpan / c_.w.to / c_.h.den * c_.h.den;
+      for (A* y = rows.y; rows.to_first < last_row; rows.to_first = rows.to_last) {
+        rows.to_last = std::min(rows.to_first + some, last_row);
+        rows.y = b.results;
+        small_loop<A>(small_)(rows);
+        const std::int64_t count = (rows.to_last - rows.to_first) * c_.w.to;
+        copy_run(b.results, count, y, true);
+        y += count;
+      }
+    }
+  }
+
+  bool scales_rows() const { return c_.backward && differs(); }
+  /// Whether what small windows read is first summed or scaled.
+  bool reads_buffer() const { return scales_rows() || !c_.d.takes_one(); }
+
+  /// The factors of windows that count so many slices.
+  void list_small_factors(double slices, SmallRows<A>& rows, Buffers<A, T>& b) const {
+    const std::int64_t windows[3] = {0, std::min<std::int64_t>(1, rows.windows - 1), rows.windows - 1};
+    for (std::int64_t k = 0; k < 3; ++k)
+      rows.by[k] = factors_at(k, slices * counted(c_.pool.h, windows[k]), c_.backward ? c_.w.from : c_.w.to, false, b);
+  }
+
   // --- rows ---------------------------------------------------------------------------------------------------------
 
   void units(std::int64_t first, std::int64_t last, Buffers<A, T>& b) const {
-    const std::int64_t most = small_ != Small::none ? c_.w.to : tile_results();
+    if constexpr (std::is_same_v<A, float>)
+      if (small_ != Small::none) return small_units(first, last, b);
+    const std::int64_t most = tile_results();
     if (most == 0) {
       // Short windows are not wide.
       if constexpr (std::is_same_v<A, double>) wide_units(first, last, b);
@@ -177,23 +256,21 @@ class Pass {
 
   /// Lists the rows of a block.
   [[gnu::noinline]] void list(std::int64_t block, Buffers<A, T>& b) const {
-    const std::int64_t first = block * block_rows(), last = std::min(first + block_rows(), c_.h.to);
-    b.row_count = list_rows(c_.h, c_.backward, first, last, c_.w.from, c_.w.to, counts(c_.pool.h),
-                            c_.h.den > 1 && small_ == Small::none, b.rows);
+    const std::int64_t first = block * block_rows_, last = std::min(first + block_rows_, c_.h.to);
+    b.row_count =
+        list_rows(c_.h, c_.backward, first, last, c_.w.from, c_.w.to, counts(c_.pool.h), c_.h.den > 1, b.rows);
   }
 
   /// The rows of a unit, which is a block of a slice's rows.
   void tile_rows(const Tile& t, std::int64_t unit, bool is_first, Buffers<A, T>& b) const {
-    const std::int64_t slice = unit / blocks(), i = slice % c_.d.to, plane = slice / c_.d.to;
-    const std::int64_t block = unit % blocks();
-    const bool is_new = is_first || (blocks() > 1 && !repeats_);
+    const std::int64_t slice = unit / blocks_, i = slice % c_.d.to, plane = slice / c_.d.to;
+    const std::int64_t block = unit % blocks_;
+    const bool is_new = is_first || (blocks_ > 1 && !repeats_);
     if (is_new) list(repeats_ ? 0 : block, b);
     // Where windows lie side by side, all blocks are as the first one, further on.
-    const std::int64_t past = repeats_ ? block * block_rows() : 0;
+    const std::int64_t past = repeats_ ? block * block_rows_ : 0;
     std::int64_t row_count = b.row_count;
-    if (repeats_ && block + 1 == blocks()) row_count = (c_.h.to - past) / b.rows[0].copies;
-    if constexpr (std::is_same_v<A, float>)
-      if (small_ != Small::none) return small_plane(slice, past, row_count, is_new, b);
+    if (repeats_ && block + 1 == blocks_) row_count = (c_.h.to - past) / b.rows[0].copies;
     const Taps d = ReadsCursor(c_.d, i).taps();
     const double d_count = !differs() ? 1 : c_.backward ? counts(c_.pool.d).same(d) : counted(c_.pool.d, i);
     const std::int64_t n = t.results();
@@ -231,27 +308,6 @@ class Pass {
     }
   }
 
-  /// The rows of a block where windows have loops of their own.
-  void small_plane(std::int64_t slice, std::int64_t past, std::int64_t row_count, bool is_new, Buffers<A, T>& b) const {
-    const std::int64_t width = c_.w.from, from_row = slice * c_.h.from + past * c_.h.num / c_.h.den;
-    if (is_new) list_small_factors(b);
-    small_loop<T>(small_)(x_ + from_row * width, b.rows, row_count, width, c_.w.to, b.columns, b.small_by,
-                          c_.pool.divisor == 0 ? 1 : 0, y_ + (slice * c_.h.to + past) * c_.w.to);
-  }
-
-  /// Lists the factors of results, or of each row of gradients.
-  [[gnu::noinline]] void list_small_factors(Buffers<A, T>& b) const {
-    const std::int64_t per_row = small_ == Small::strided_threes_back ? 2 : 1;
-    for (std::int64_t l = 0; l < b.row_count; ++l)
-      for (std::int64_t i = 0; i < per_row; ++i) {
-        const A*& by = b.small_by[l * per_row + i];
-        by = b.one;
-        if (c_.pool.divisor != 0 || b.rows[l].count <= i) continue;
-        const double rows = c_.backward ? counted(c_.pool.h, b.rows[l].from / c_.w.from + i) : b.rows[l].counted;
-        by = factors(rows * counted(c_.pool.d, 0), c_.backward ? c_.w.from : c_.w.to, false, b);
-      }
-  }
-
   /// Whether lines can be taken from the source, as they are.
   bool take_lines(const T* x, const Tile& t, const Row* rows, std::int64_t count, LineOf* lines) const {
     if constexpr (std::is_same_v<A, T>) {
@@ -269,8 +325,8 @@ class Pass {
   }
 
   /// Sums of columns of rows of windows that do not count the same.
-  [[gnu::cold]] void sum_differing(const T* x, const Taps& d, const Row& row, std::int64_t n, A* sum,
-                                   Buffers<A, T>& b) const {
+  [[gnu::cold, gnu::noinline]] void sum_differing(const T* x, const Taps& d, const Row& row, std::int64_t n, A* sum,
+                                                  Buffers<A, T>& b) const {
     std::fill(sum, sum + n, A(0));
     const std::int64_t first = row.from / c_.w.from;
     const Row here{};
@@ -289,7 +345,7 @@ class Pass {
   static std::int64_t results_pitch(std::int64_t n) { return rounded_up(n) + kLanes<T>; }
 
   /// What the lines are made of is summed, scaled and stored.
-  void finish_lines(const Tile& t, const Row* rows, std::int64_t count, Buffers<A, T>& b) const {
+  [[gnu::noinline]] void finish_lines(const Tile& t, const Row* rows, std::int64_t count, Buffers<A, T>& b) const {
     if (!add_ && !has_copies_) return store_lines(t, b.lines, count, b);
     const std::int64_t n = t.results(), pitch = c_.w.to;
     T *to[kRows], *results = b.results;
@@ -331,8 +387,8 @@ class Pass {
 
   [[gnu::cold]] void wide_units(std::int64_t first, std::int64_t last, Buffers<A, T>& b) const {
     for (std::int64_t unit = first; unit < last; ++unit) {
-      const std::int64_t slice = unit / blocks();
-      list(unit % blocks(), b);
+      const std::int64_t slice = unit / blocks_;
+      list(unit % blocks_, b);
       for (std::int64_t r = 0; r < b.row_count; ++r) wide_row(slice, b.rows[r]);
     }
   }
@@ -377,6 +433,7 @@ class Pass {
   const Course& c_;
   const Way way_;
   const Small small_;
+  const std::int64_t block_rows_, blocks_;  ///< rows of a block, blocks of a slice
   const bool one_row_;
   const bool repeats_;     ///< whether all blocks of rows are alike
   const bool has_copies_;  ///< whether several rows of results may be alike

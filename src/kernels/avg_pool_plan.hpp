@@ -22,8 +22,8 @@ inline constexpr std::int64_t kSlack = 64;
 
 /// A pool in the form the loops take: axes [D, H, W], what is left of the options.
 struct Pool {
-  std::int64_t planes;
-  PoolAxis d, h, w;
+  std::int64_t planes = 0;
+  PoolAxis d = {}, h = {}, w = {};
   bool count_include_pad = false;
   double divisor = 0;  ///< the one divisor of all windows; 0 when it differs between windows
 };
@@ -51,7 +51,9 @@ inline Way way_of(const Reads& r, bool backward) {
 
 /// Windows that have loops of their own: those of one row's width and of the same kind in both axes.
 inline Small small_of(const Course& c) {
-  if (!c.d.takes_one() || c.w.from > kTile || c.w.to > 2 * kTile) return Small::none;
+  // Gradients of windows that differ in what they count along the depth are not added before they are scaled.
+  if (c.d.dilation > 0 || (c.backward && c.pool.divisor == 0 && !c.d.takes_one())) return Small::none;
+  if (c.w.from > kTile || c.w.to > 2 * kTile) return Small::none;
   const auto both = [&](std::int64_t num, std::int64_t den, std::int64_t low, std::int64_t high) {
     const auto is = [=](const Reads& r) {
       return r.num == num && r.den == den && r.low == low && r.high == high && r.step == 1 && r.dilation == 0;
@@ -59,7 +61,7 @@ inline Small small_of(const Course& c) {
     return is(c.h) && is(c.w);
   };
   if (both(2, 1, 0, 2)) return Small::pairs;
-  if (both(1, 1, -1, 2) && (!c.backward || c.pool.divisor != 0)) return Small::threes;
+  if (both(1, 1, -1, 2)) return Small::threes;
   if (both(2, 1, -1, 2)) return Small::strided_threes;
   if (both(1, 2, 0, 2)) return Small::pairs_back;
   if (both(1, 2, 0, 3)) return Small::strided_threes_back;
@@ -79,7 +81,7 @@ struct Counts {
   const PoolAxis& axis;
   bool count_include_pad, is_one;  ///< each one, where all windows have one divisor
 
-  double of(std::int64_t o) const {
+  [[gnu::noinline]] double of(std::int64_t o) const {
     if (is_one) return 1;
     // Most windows lie in the input.
     const Window1d& w = axis.window;
@@ -158,7 +160,6 @@ struct Buffers {
   T results[kSpan + kSlack];     ///< of rows that are not stored where they belong by the loop that makes them
   Row rows[kRows];
   Line<A, T> lines[kRows];
-  const A* small_by[2 * kRows];
   std::int64_t row_count;
   union {
     Span spans[kTile + 4];

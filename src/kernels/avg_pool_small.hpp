@@ -9,9 +9,30 @@
 namespace taper::kernels::average {
 
 /// What is known of the windows: two by two side by side; three by three at each element or at every second one, from
-/// one in front of the first element on. Forward, and for the last two backward: where windows begin at each element,
-/// that is the same.
+/// one in front of the first element on. Forward and backward; where windows begin at each element, that is one.
 enum class Small { none, pairs, threes, strided_threes, pairs_back, strided_threes_back };
+
+/// Rows [to_first, to_last) of results, `to_width` wide, and `rows` rows, the first of them row `first`, that they
+/// read, `width` wide.
+template <class T>
+struct SmallRows {
+  const T* x;
+  T* y;
+  std::int64_t first, rows, width;
+  std::int64_t to_first, to_last, to_width;
+  const T* zeros;  ///< read in the place of rows beside the source
+
+  const T* row(std::int64_t i) const {
+    i -= first;
+    return static_cast<std::uint64_t>(i) < static_cast<std::uint64_t>(rows) ? x + i * width : zeros;
+  }
+
+  const T* by[3];        ///< factors of the first row of windows, of others and of the last one
+  std::int64_t windows;  ///< rows of windows
+  std::int64_t by_step;  ///< 0: there is one vector of factors
+
+  const T* factors(std::int64_t window) const { return by[window == 0 ? 0 : window + 1 < windows ? 1 : 2]; }
+};
 
 /// Lanes of two vectors side by side, from lane `first` on.
 template <int first, class V, int... L>
@@ -25,103 +46,136 @@ template <bool half, class V, int... L>
   return __builtin_shufflevector(a, b, (L / 2 + (half ? n / 2 : 0) + (L % 2) * n)...);
 }
 
-/// The sums of K rows, each times its factors if there are any, and zeros behind `n` columns.
-template <int K, class T>
-struct Columns {
-  const T *x[K], *by[K];
-  std::int64_t n, by_step;
-
-  template <class Load>
-  [[gnu::always_inline]] Vec<T> sum(const Load& row) const {
-    if constexpr (K == 1) return row(0);
-    if constexpr (K == 2) return row(0) + row(1);
-    if constexpr (K == 3) return row(0) + (row(1) + row(2));
-  }
-  template <bool scales>
-  [[gnu::always_inline]] Vec<T> at(std::int64_t c) const {
-    const auto scaled = [ =, this ](int r, Vec<T> v) __attribute__((always_inline)) {
-      return scales ? Factors<T>::multiply(v, by[r], c * by_step) : v;
-    };
-    if (n - c >= kLanes<T>)
-      return sum([ =, this ](int r) __attribute__((always_inline)) { return scaled(r, load<T>(x[r] + c)); });
-    if (n <= c) return Vec<T>{};
-    return sum([ =, this ](int r) __attribute__((always_inline)) { return scaled(r, load_first<T>(x[r] + c, n - c)); });
-  }
-};
-
-/// One row of windows.
-template <Small kind, int K, class T>
-[[gnu::always_inline]] inline void small_forward(const Columns<K, T>& x, const T* by, std::int64_t n, T* y) {
+/// The first vector of a row of `n` elements, and zeros behind.
+template <class T>
+[[gnu::always_inline]] inline Vec<T> load_some(const T* x, std::int64_t n) {
+  if (n >= kLanes<T>) return load<T>(x);
+  return n > 0 ? load_first<T>(x, n) : Vec<T>{};
+}
+/// y_o = (x_{o - 1} + x_o + x_{o + 1}) times its factor, in both axes. Two vectors at a time are taken down the rows,
+/// so that each row is summed once.
+template <class T>
+[[gnu::noinline]] void small_threes(const SmallRows<T>& s) {
   using All = std::make_integer_sequence<int, kLanes<T>>;
   constexpr int kLast = kLanes<T> - 1;
-  Vec<T> before{}, here = kind == Small::threes ? x.template at<false>(0) : before;
-  for (std::int64_t o = 0; o < n; o += kLanes<T>) {
-    Vec<T> sum;
-    if constexpr (kind == Small::threes) {
-      const Vec<T> after = x.template at<false>(o + kLanes<T>);
-      sum = moved<kLast>(before, here, All()) + (here + moved<1>(here, after, All()));
-      before = here;
-      here = after;
-    } else {
-      const Vec<T> a = x.template at<false>(2 * o), b = x.template at<false>(2 * o + kLanes<T>);
+  constexpr Vec<T> kNone{};
+  for (std::int64_t c = 0; c < s.to_width; c += 2 * kLanes<T>) {
+    const std::int64_t n = s.width - c;
+    const T* by = nullptr;
+    typename Factors<T>::Pair factor[2] = {};
+    T* y = s.y + c;
+    Vec<T> first[2] = {}, second[2] = {};
+    for (std::int64_t l = s.to_first - 2; l < s.to_last; ++l) {
+      const T* const x = s.row(l + 1) + c;
+      const Vec<T> a = load_some<T>(x, n), b = load_some<T>(x + kLanes<T>, n - kLanes<T>);
+      const Vec<T> left = c > 0 ? load<T>(x - 1) : moved<kLast>(kNone, a, All());
+      const Vec<T> right = n > 2 * kLanes<T> ? load<T>(x + kLanes<T> + 1) : moved<1>(b, kNone, All());
+      const Vec<T> third[2] = {left + (a + moved<1>(a, b, All())), moved<kLast>(a, b, All()) + (b + right)};
+      if (l >= s.to_first) {
+        if (by != s.factors(l)) {
+          by = s.factors(l);
+          factor[0] = Factors<T>::at(by, c * s.by_step);
+          factor[1] = Factors<T>::at(by, (c + kLanes<T>)*s.by_step);
+        }
+        store_some<T>(factor[0].times(first[0] + (second[0] + third[0])), s.to_width - c, y);
+        store_some<T>(factor[1].times(first[1] + (second[1] + third[1])), s.to_width - c - kLanes<T>, y + kLanes<T>);
+        y += s.to_width;
+      }
+      first[0] = second[0], first[1] = second[1];
+      second[0] = third[0], second[1] = third[1];
+    }
+  }
+}
+
+/// y_o = (x_{2 o} + x_{2 o + 1}) times its factor in both axes, or with x_{2 o - 1} too
+template <Small kind, class T>
+[[gnu::noinline]] void small_strided(const SmallRows<T>& s) {
+  using All = std::make_integer_sequence<int, kLanes<T>>;
+  constexpr int K = kind == Small::pairs ? 2 : 3, kLast = kLanes<T> - 1;
+  const std::int64_t n = s.width, to_width = s.to_width, last = s.to_last, by_step = s.by_step;
+  T* y = s.y;
+  const T* x = s.x + (2 * s.to_first - s.first) * n;
+  const std::int64_t end = s.first + s.rows;
+  for (std::int64_t l = s.to_first; l < last; ++l, y += to_width, x += 2 * n) {
+    const T *const above = 2 * l > s.first && 2 * l <= end ? x - n : s.zeros, *const here = 2 * l < end ? x : s.zeros,
+                   *const below = 2 * l + 1 < end ? x + n : s.zeros;
+    const auto columns = [=](std::int64_t c) __attribute__((always_inline)) {
+      if (n - c >= kLanes<T>) {
+        const Vec<T> sum = load<T>(here + c) + load<T>(below + c);
+        return K == 2 ? sum : load<T>(above + c) + sum;
+      }
+      if (n <= c) return Vec<T>{};
+      const Vec<T> sum = load_first<T>(here + c, n - c) + load_first<T>(below + c, n - c);
+      return K == 2 ? sum : load_first<T>(above + c, n - c) + sum;
+    };
+    const T* const by = s.factors(l);
+    Vec<T> before{};
+    for (std::int64_t o = 0; o < to_width; o += kLanes<T>) {
+      const Vec<T> a = columns(2 * o), b = columns(2 * o + kLanes<T>);
       const Vec<T> even = every_second<0>(a, b, All()), odd = every_second<1>(a, b, All());
-      sum = even + odd;
-      if constexpr (kind == Small::strided_threes) {
+      Vec<T> sum = even + odd;
+      if constexpr (K == 3) {
         sum += moved<kLast>(before, odd, All());
         before = odd;
       }
+      store_some<T>(Factors<T>::multiply(sum, by, o * by_step), to_width - o, y + o);
     }
-    store_some<T>(Factors<T>::multiply(sum, by, o * x.by_step), n - o, y + o);
   }
 }
 
-/// One row of elements, from sums of gradients g: dx_{2 j} = g_j; dx_{2 j + 1} = g_j, or g_j + g_{j + 1}.
-template <Small kind, int K, class T>
-[[gnu::always_inline]] inline void small_backward(const Columns<K, T>& g, std::int64_t n, std::int64_t copies,
-                                                  std::int64_t pitch, T* dx) {
+/// sum = x times the factors of each row
+template <class T>
+[[gnu::noinline]] void small_scaled(const SmallRows<T>& s, T* sum) {
+  const T* x = s.x;
+  for (std::int64_t i = s.first; i < s.first + s.rows; ++i, x += s.width, sum += s.width)
+    for (std::int64_t c = 0; c < s.width; c += kLanes<T>)
+      store_some<T>(Factors<T>::multiply(load_some<T>(x + c, s.width - c), s.factors(i), c), s.width - c, sum + c);
+}
+
+/// dx_{2 j} = g_j in both axes. Under pairs, the elements behind have the same; under threes dx_{2 j + 1} = g_j + g_{j
+/// + 1}.
+template <Small kind, class T>
+[[gnu::noinline]] void small_spread(const SmallRows<T>& s) {
   using All = std::make_integer_sequence<int, kLanes<T>>;
-  Vec<T> here = g.template at<true>(0);
-  for (std::int64_t i = 0; i < n; i += 2 * kLanes<T>) {
-    const Vec<T> after = g.template at<true>(i / 2 + kLanes<T>);
-    const Vec<T> odd = kind == Small::pairs_back ? here : here + moved<1>(here, after, All());
-    T* to = dx + i;
-    for (std::int64_t c = 0; c < copies; ++c, to += pitch) {
-      store_some<T>(mixed<false>(here, odd, All()), n - i, to);
-      store_some<T>(mixed<true>(here, odd, All()), n - i - kLanes<T>, to + kLanes<T>);
+  constexpr bool kSums = kind == Small::strided_threes_back;
+  const auto factor = Factors<T>::at(s.by[0], 0);
+  T* y = s.y;
+  for (std::int64_t l = s.to_first; l < s.to_last; l += 2, y += 2 * s.to_width) {
+    const T *const g = s.row(l / 2), *const h = kSums ? s.row(l / 2 + 1) : g;
+    const auto scaled = [ =, n = s.width ](const T* row, std::int64_t c) __attribute__((always_inline)) {
+      return factor.times(load_some<T>(row + c, n - c));
+    };
+    Vec<T> here = scaled(g, 0), below = kSums ? scaled(h, 0) : here;
+    for (std::int64_t c = 0, n = s.to_width; n > 0; n -= 2 * kLanes<T>) {
+      T* const to = y + 2 * c;
+      c += kLanes<T>;
+      const Vec<T> after = scaled(g, c), after_below = kSums ? scaled(h, c) : after;
+      Vec<T> odd = kSums ? here + moved<1>(here, after, All()) : here;
+      Vec<T> low = mixed<false>(here, odd, All()), high = mixed<true>(here, odd, All());
+      store_some<T>(low, n, to);
+      store_some<T>(high, n - kLanes<T>, to + kLanes<T>);
+      if constexpr (kSums) {
+        here += below;
+        odd += below + moved<1>(below, after_below, All());
+        low = mixed<false>(here, odd, All()), high = mixed<true>(here, odd, All());
+      }
+      if (l + 1 < s.to_last) {
+        store_some<T>(low, n, to + s.to_width);
+        store_some<T>(high, n - kLanes<T>, to + s.to_width + kLanes<T>);
+      }
+      here = after;
+      below = after_below;
     }
-    here = after;
-  }
-}
-
-/// The rows that a row of results is made of, as `Row` has them; `zeros` is read where there is none. The factors of a
-/// row of windows, or of the rows of gradients, are `by[l]` and `by[l] + K`.
-template <Small kind, int K, class T>
-[[gnu::noinline]] void small_rows(const T* x, const Row* rows, std::int64_t count, std::int64_t from, std::int64_t to,
-                                  const T* zeros, const T* const* by, std::int64_t by_step, T* y) {
-  constexpr bool kBack = kind == Small::pairs_back || kind == Small::strided_threes_back;
-  for (std::int64_t l = 0; l < count; ++l, by += kBack ? K : 1) {
-    Columns<K, T> columns;
-    columns.n = from;
-    columns.by_step = by_step;
-#pragma GCC unroll 3
-    for (int r = 0; r < K; ++r) {
-      columns.x[r] = r < rows[l].count ? x + rows[l].from + r * from : zeros;
-      columns.by[r] = by[kBack ? r : 0];
-    }
-    if constexpr (kBack)
-      small_backward<kind>(columns, to, rows[l].copies, to, y + rows[l].to);
-    else
-      small_forward<kind>(columns, by[0], to, y + rows[l].to);
   }
 }
 
 template <class T>
 auto small_loop(Small kind) {
-  return kind == Small::pairs            ? small_rows<Small::pairs, 2, T>
-         : kind == Small::threes         ? small_rows<Small::threes, 3, T>
-         : kind == Small::strided_threes ? small_rows<Small::strided_threes, 3, T>
-         : kind == Small::pairs_back     ? small_rows<Small::pairs_back, 1, T>
-                                         : small_rows<Small::strided_threes_back, 2, T>;
+  return kind == Small::pairs            ? small_strided<Small::pairs, T>
+         : kind == Small::threes         ? small_threes<T>
+         : kind == Small::strided_threes ? small_strided<Small::strided_threes, T>
+         : kind == Small::pairs_back     ? small_spread<Small::pairs_back, T>
+                                         : small_spread<Small::strided_threes_back, T>;
 }
 
 }  // namespace taper::kernels::average

@@ -44,6 +44,19 @@ template <class A, class T>
   }
 }
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+/// Of the first `n` of eight lanes of 32 bits, or of four of 64 or 32.
+[[gnu::always_inline]] inline __m256i first_eight(std::int64_t n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+[[gnu::always_inline]] inline __m256i first_four(std::int64_t n) {
+  return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+}
+[[gnu::always_inline]] inline __m128i first_four_floats(std::int64_t n) {
+  return _mm_cmpgt_epi32(_mm_set1_epi32(static_cast<int>(n)), _mm_setr_epi32(0, 1, 2, 3));
+}
+#endif
+
 /// The first `n` elements, and zeros in the other lanes; nothing beyond them is read.
 template <class A, class T>
 [[gnu::always_inline]] inline Vec<A> load_first(const T* x, std::int64_t n) {
@@ -55,6 +68,13 @@ template <class A, class T>
     return Vec<A>(_mm512_maskz_loadu_pd(static_cast<__mmask8>(mask), x));
   else
     return Vec<A>(_mm512_maskz_cvtps_pd(0xff, _mm256_maskz_loadu_ps(static_cast<__mmask8>(mask), x)));
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<A, float>)
+    return Vec<A>(_mm256_maskload_ps(x, first_eight(n)));
+  else if constexpr (std::is_same_v<T, double>)
+    return Vec<A>(_mm256_maskload_pd(x, first_four(n)));
+  else
+    return Vec<A>(_mm256_cvtps_pd(_mm_maskload_ps(x, first_four_floats(n))));
 #else
   A part[kLanes<A>] = {};
   for (std::int64_t i = 0; i < n; ++i) part[i] = static_cast<A>(x[i]);
@@ -73,6 +93,13 @@ template <class A, class T>
     _mm512_mask_storeu_pd(y, static_cast<__mmask8>(mask), v);
   else
     _mm256_mask_storeu_ps(y, static_cast<__mmask8>(mask), _mm512_maskz_cvtpd_ps(0xff, v));
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<A, float>)
+    _mm256_maskstore_ps(y, first_eight(n), v);
+  else if constexpr (std::is_same_v<T, double>)
+    _mm256_maskstore_pd(y, first_four(n), v);
+  else
+    _mm_maskstore_ps(y, first_four_floats(n), _mm256_cvtpd_ps(v));
 #else
   T part[kLanes<A>];
   store<A>(v, part);
@@ -269,25 +296,33 @@ struct Factors {
     at[0] = at[-1];
     if constexpr (kParts) at[kLanes<A>] = at[kLanes<A> - 1];
   }
+  /// The factors of a vector.
+  struct Pair {
+    Vec<A> first, rest;
+
+    [[gnu::always_inline]] Vec<A> times(const Vec<A>& v) const {
+#if defined(__AVX512F__)
+      if constexpr (std::is_same_v<A, float>)
+        return Vec<A>(_mm512_fmadd_ps(v, first, v * rest));
+      else
+        return Vec<A>(_mm512_fmadd_pd(v, first, v * rest));
+#elif defined(__AVX2__) && defined(__FMA__)
+      if constexpr (std::is_same_v<A, float>)
+        return Vec<A>(_mm256_fmadd_ps(v, first, v * rest));
+      else
+        return Vec<A>(_mm256_fmadd_pd(v, first, v * rest));
+#else
+      return v / first;
+#endif
+    }
+  };
   /// Of the vector from element i on, a multiple of the lanes.
+  [[gnu::always_inline]] static Pair at(const A* table, std::int64_t i) {
+    const A* const first = table + i * kElements;
+    return {load<A>(first), load<A>(kParts ? first + kLanes<A> : first)};
+  }
   [[gnu::always_inline]] static Vec<A> multiply(const Vec<A>& v, const A* table, std::int64_t i) {
-    const A* const at = table + i * kElements;
-#if defined(__AVX2__) && defined(__FMA__)
-    const Vec<A> first = load<A>(at), rest = v * load<A>(at + kLanes<A>);
-#ifdef __AVX512F__
-    if constexpr (std::is_same_v<A, float>)
-      return Vec<A>(_mm512_fmadd_ps(v, first, rest));
-    else
-      return Vec<A>(_mm512_fmadd_pd(v, first, rest));
-#else
-    if constexpr (std::is_same_v<A, float>)
-      return Vec<A>(_mm256_fmadd_ps(v, first, rest));
-    else
-      return Vec<A>(_mm256_fmadd_pd(v, first, rest));
-#endif
-#else
-    return v / load<A>(at);
-#endif
+    return at(table, i).times(v);
   }
 };
 

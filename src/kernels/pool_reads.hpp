@@ -18,14 +18,18 @@ struct Reads {
   std::int64_t dilation = 0;  ///< of windows that are read where they are both dilated and strided; else 0
 
   /// How many positions any position reads, at least and at most; not of windows both dilated and strided.
-  std::int64_t least() const { return (high - low) / den / step; }
-  std::int64_t most() const { return (high - low - 1) / den / step + 1; }
+  std::int64_t least() const { return parted(high - low); }
+  std::int64_t most() const { return parted(high - low - 1) + 1; }
   /// Whether position i reads `most()` positions from i num / den on, all inside the source, which is no longer.
   bool is_tiled() const {
     return step == 1 && dilation == 0 && low == 0 && den == 1 && high == num && from == to * num;
   }
   /// Whether each position reads the one at its place.
   bool takes_one() const { return num == 1 && den == 1 && low == 0 && high == 1 && to <= from; }
+
+ private:
+  /// Divisions take longer than small pools.
+  std::int64_t parted(std::int64_t n) const { return den == 1 && step == 1 ? n : n / den / step; }
 };
 
 /// Steps through the positions of a destination in order.
@@ -37,7 +41,7 @@ class ReadsCursor {
   /// What is read, outside the source too.
   IndexRange range() const { return {first_.quotient, last_.quotient}; }
   /// What is read of the source.
-  Taps taps() const {
+  [[gnu::noinline]] Taps taps() const {
     std::int64_t first = first_.quotient, last = std::min(last_.quotient, r_.from);
     if (first < 0) first = r_.step == 1 || r_.dilation != 0 ? 0 : (first % r_.step + r_.step) % r_.step;
     if (r_.dilation != 0)
