@@ -176,85 +176,77 @@ constexpr bool kReadsOperands = !std::is_same_v<Op, Add> && !std::is_same_v<Op, 
 
 namespace {
 
-// An operation is compiled once, as a loop over contiguous operands. The loops around it, one for each type, call it by
-// its address and lay operands that lie otherwise into a buffer first.
+// An operation is compiled once, as a row. The loops around them know no types, or of those of the gradients that they
+// add, and lay operands that are not contiguous into a buffer first.
 
-/// y_i = f(a_i, b_i), and d_i = f(g_i, a_i, b_i) for a gradient g.
-template <class T, class Y>
-using Row = void (*)(const T* a, const T* b, Y* y, std::int64_t n);
-template <class T, class B>
-using GradRow = void (*)(const T* g, const T* a, const B* b, T* d, std::int64_t n);
-
-/// y = f(a, b)
-template <class T, class Y>
-void apply(const BroadcastPlan& p, const T* a, const T* b, Y* y, std::int64_t cost, Row<T, Y> f) {
-  const bool buffered = p.inner_stride[0] == 0 || p.inner_stride[1] == 0;
-  for_each_tile(p, cost, buffered, [=](Buffers& buffers, const Tile& t) {
-    f(t.operand(buffers, 0, a), t.operand(buffers, 1, b), y + t.out, t.rows * t.n);
-  });
+/// y = f(x ...)
+template <class Y>
+void apply(const BroadcastPlan& p, const Operands& x, Y* y, std::int64_t cost, Row f) {
+  for_each_run(p, cost, false, x,
+               [=](auto* x0, auto* x1, auto* x2, std::int64_t out, std::int64_t n) { f(x0, x1, x2, y + out, n); });
 }
 
 /// dx_i = f(dy_i, a_i, b_i) where x is not repeated.
-template <class T, class B>
-void grad_elementwise(const BroadcastPlan& p, const T* dy, const T* a, const B* b, T* dx, bool add, GradRow<T, B> f) {
-  const bool buffered = add || p.inner_stride[1] == 0 || p.inner_stride[2] == 0;
-  for_each_tile(p, 4, buffered, [=](Buffers& buffers, const Tile& t) {
-    T *const d = dx + t.out, *const fresh = add ? buffers.room<T>() : d;
-    const std::int64_t n = t.rows * t.n;
-    f(dy + t.out, t.operand(buffers, 1, a), t.operand(buffers, 2, b), fresh, n);
-    if (add)
-      for (std::int64_t i = 0; i < n; ++i) d[i] += fresh[i];
+template <class T>
+void grad_elementwise(const BroadcastPlan& p, const Operands& x, T* dx, bool add, Row f) {
+  if (!add) return apply(p, x, dx, 4, f);
+  for_each_run(p, 4, true, x, [=](auto* x0, auto* x1, auto* x2, std::int64_t out, std::int64_t n) {
+    alignas(64) T fresh[kBuffer];
+    f(x0, x1, x2, fresh, n);
+    for (std::int64_t i = 0; i < n; ++i) dx[out + i] += fresh[i];
   });
 }
 
 /// dx_o = sum of f(dy, a, b) over what was read with x_o; of dy itself if `f` is null.
-template <class T, class B>
-void grad_reduced(const ReducePlan& p, const T* dy, const T* a, const B* b, T* dx, bool add, GradRow<T, B> f) {
+template <class T>
+void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f) {
   const std::int64_t* const rs = p.rows.stride;
-  for_each_group(p, 4, [=, &p](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double sum[kReduceColumns] = {};
-    Buffers buffers;
-    // A run is a row, of which a part is worked on at once; else as many rows as there is room for.
-    const bool run = width == 1 && rs[0] == 1;
+  const auto sums_of = [=, &p, &x](std::int64_t out, std::int64_t width, const Offsets& start) {
+    double sum[kWideColumns];
+    std::fill_n(sum, width, 0.0);
+    Run runs[BroadcastPlan::kOperands];
+    constexpr std::int64_t kTerms = 8 * kWideColumns;
+    alignas(64) T terms[kTerms];
+    const bool run = is_run(p, width);
     const std::int64_t* const cs = run ? rs : p.columns.stride;
-    const std::int64_t step = run ? kBuffer : kBuffer / width;
-    // Rows whose elements lie side by side need not be brought together.
-    const bool alone = !run && width >= kLongRow / 2;
+    // Parts of longer rows, and rows that leave no room for eight, are taken one by one.
+    const bool alone = !run && (8 * width > kBuffer || (width >= kLongRow / 2 && rs[0] != width));
+    // A run is a row, of which a part is worked on at once; else as many rows as there is room for.
+    const std::int64_t step = run ? kBuffer : (alone ? kTerms : kBuffer) / width;
     for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
-      if (f == nullptr && (run || p.columns.stride[0] == 1)) {
-        const T* const from = dy + o.at[0];
-        return run ? void(sum[0] += sum_run(from, p.rows.extent)) : add_block(from, p.rows.extent, rs[0], width, sum);
+      if (f == nullptr) {
+        const T* const from = static_cast<const T*>(x[0].data) + o.at[0];
+        return run ? void(sum[0] += sum_run(from, p.rows.extent)) : add_columns(from, p.rows.extent, rs[0], width, sum);
       }
       for (std::int64_t j = 0; j < p.rows.extent; j += step) {
         const std::int64_t taken = std::min(step, p.rows.extent - j);
         const std::int64_t rows = run || alone ? 1 : taken, n = run ? taken : width;
-        T* const terms = buffers.room<T>();
+        Operand at[BroadcastPlan::kOperands];
+        for (int k = 0; k < BroadcastPlan::kOperands; ++k) at[k] = x[k].from(o.at[k] + j * rs[k]);
         for (std::int64_t r = 0; r < (alone ? taken : 1); ++r) {
-          const std::int64_t row = j + r;
-          const T* const g = buffers.operands[0].at(dy + o.at[0] + row * rs[0], {rs[0], cs[0]}, rows, n);
-          if (f == nullptr)
-            std::copy_n(g, rows * n, terms + r * n);
-          else
-            f(g, buffers.operands[1].at(a + o.at[1] + row * rs[1], {rs[1], cs[1]}, rows, n),
-              buffers.operands[2].at(b + o.at[2] + row * rs[2], {rs[2], cs[2]}, rows, n), terms + r * n, rows * n);
+          const auto from = [&](int k) { return runs[k].at(at[k], {rs[k], cs[k]}, rows, n); };
+          f(from(0), from(1), from(2), terms + r * n, rows * n);
+          for (int k = 0; k < BroadcastPlan::kOperands; ++k) at[k] = at[k].from(rs[k]);
         }
         run ? void(sum[0] += sum_row(terms, n)) : add_rows(terms, taken, width, width, sum);
       }
     });
     for (std::int64_t c = 0; c < width; ++c) dx[out + c] = add ? dx[out + c] + T(sum[c]) : T(sum[c]);
-  });
+  };
+  for_each_group(p, 4, sums_of, kWideColumns);
 }
 
-template <class T, class B>
-void grad_of(const GradPlan& p, const T* dy, const T* a, const B* b, T* dx, bool add, GradRow<T, B> f) {
+template <class T>
+void grad_of(const GradPlan& p, const Operands& x, T* dx, bool add, Row f) {
   const BroadcastPlan& e = p.elementwise;
   const bool contiguous = !p.repeated && e.outer_rank == 0 && e.inner_stride[1] == 1 && e.inner_stride[2] == 1;
-  if (contiguous && !add && e.numel <= kPiece)
-    f(dy, a, b, dx, e.numel);
-  else if (p.repeated)
-    grad_reduced(p.reduce, dy, a, b, dx, add, f);
-  else
-    grad_elementwise(p.elementwise, dy, a, b, dx, add, f);
+  if (contiguous && !add && e.numel <= kPiece) {
+    f(x[0].data, x[1].data, x[2].data, dx, e.numel);
+  } else if (p.repeated) {
+    grad_reduced(p.reduce, x, dx, add, f);
+  } else {
+    grad_elementwise(p.elementwise, x, dx, add, f);
+  }
 }
 
 /// The plan of a gradient that reads dy alone: the operands take the strides of dy, so that any pointer will do.
@@ -274,106 +266,58 @@ constexpr bool kInPacks = requires {
   Op::packs;
 };
 
-template <class Op, class T, class Y>
-[[gnu::noinline]] void row_of(const T* a, const T* b, Y* y, std::int64_t n) {
-  // y_i = f(a_i, b_i)
+/// y_i = f(x_i ...), where it can in packs.
+template <class Op, class T, class Y, class F, class... X>
+[[gnu::always_inline]] inline void fill_row(void* to, std::int64_t n, const F& f, const X*... x) {
+  Y* const y = static_cast<Y*>(to);
   if constexpr (kInPacks<Op>) {
-    for (AnyPack at{0, n}; at; at.next<T>()) at.store(y, Op::f(at(a), at(b)));
+    for (AnyPack at{0, n}; at; at.next<T>()) at.store(y, f(at(static_cast<const T*>(x))...));
   } else {
     TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = 0; i < n; ++i) y[i] = Op::f(a[i], b[i]);
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f(static_cast<const T*>(x)[i]...);
   }
 }
 
-template <class Op, class T>
-[[gnu::noinline]] void da_of(const T* g, const T* a, const T* b, T* d, std::int64_t n) {
-  // d_i = (df / da)(a_i, b_i) g_i
-  if constexpr (kInPacks<Op>) {
-    for (AnyPack at{0, n}; at; at.next<T>()) at.store(d, Op::da(at(g), at(a), at(b)));
-  } else {
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = 0; i < n; ++i) d[i] = Op::da(g[i], a[i], b[i]);
-  }
+/// y_i = f(a_i, b_i)
+template <class Op, class T, class Y = T>
+[[gnu::noinline]] void row_of(const void* a, const void* b, const void*, void* y, std::int64_t n) {
+  fill_row<Op, T, Y>(
+      y, n, [](auto... v) __attribute__((always_inline)) { return Op::f(v...); }, a, b);
 }
 
+/// d_i = (df / da)(a_i, b_i) g_i
 template <class Op, class T>
-[[gnu::noinline]] void db_of(const T* g, const T* a, const T* b, T* d, std::int64_t n) {
-  // d_i = (df / db)(a_i, b_i) g_i
-  if constexpr (kInPacks<Op>) {
-    for (AnyPack at{0, n}; at; at.next<T>()) at.store(d, Op::db(at(g), at(a), at(b)));
-  } else {
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = 0; i < n; ++i) d[i] = Op::db(g[i], a[i], b[i]);
-  }
+[[gnu::noinline]] void da_of(const void* g, const void* a, const void* b, void* d, std::int64_t n) {
+  fill_row<Op, T, T>(
+      d, n, [](auto... v) __attribute__((always_inline)) { return Op::da(v...); }, g, a, b);
 }
 
-}  // namespace
-
+/// d_i = (df / db)(a_i, b_i) g_i
 template <class Op, class T>
-void binary(const BroadcastPlan& plan, const T* a, const T* b, T* y) {
-  apply<T, T>(plan, a, b, y, std::is_same_v<Op, Power> ? 24 : 1, row_of<Op, T, T>);
+[[gnu::noinline]] void db_of(const void* g, const void* a, const void* b, void* d, std::int64_t n) {
+  fill_row<Op, T, T>(
+      d, n, [](auto... v) __attribute__((always_inline)) { return Op::db(v...); }, g, a, b);
 }
 
-template <class Op, class T>
-void binary(std::int64_t n, const T* a, const T* b, T* y) {
-  if (n <= kPiece)
-    row_of<Op>(a, b, y, n);
-  else
-    binary<Op>(same_shape_plan(n), a, b, y);
-}
-
-template <class Op, class T>
-void compare(const BroadcastPlan& plan, const T* a, const T* b, std::int64_t* y) {
-  apply<T, std::int64_t>(plan, a, b, y, 1, row_of<Op, T, std::int64_t>);
-}
-
+/// y_i = c_i ? a_i : b_i
 template <class T>
-void where(const BroadcastPlan& plan, const std::int64_t* condition, const T* a, const T* b, T* y) {
-  const bool buffered = plan.inner_stride[0] == 0 || plan.inner_stride[1] == 0 || plan.inner_stride[2] == 0;
-  for_each_tile(plan, 2, buffered, [=](Buffers& buffers, const Tile& t) {
-    const std::int64_t* const chosen = t.operand(buffers, 0, condition);
-    const T *const yes = t.operand(buffers, 1, a), *const no = t.operand(buffers, 2, b);
-    T* const to = y + t.out;
-    // y_i = c_i ? a_i : b_i
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = 0; i < t.rows * t.n; ++i) {
-      const T first_choice = yes[i], second_choice = no[i];
-      to[i] = chosen[i] != 0 ? first_choice : second_choice;
-    }
-  });
-}
-
-template <class T>
-void broadcast_copy(const BroadcastPlan& plan, const T* x, T* y) {
-  for_each_tile(plan, 1, false, [=](Buffers&, const Tile& t) {
-    for (std::int64_t r = 0; r < t.rows; ++r) {
-      const T* const from = x + t.at[0] + r * t.strides[0].row;
-      if (t.strides[0].column != 0)
-        std::copy_n(from, t.n, y + t.out + r * t.n);
-      else
-        std::fill_n(y + t.out + r * t.n, t.n, *from);
-    }
-  });
-}
-
-template <class Op, class T>
-void binary_grad(const GradPlan& plan, int operand, const T* dy, const T* a, const T* b, T* dx, bool add) {
-  if constexpr (!kReadsOperands<Op>) {
-    // Where the gradient is dy itself its sum needs no function.
-    const bool itself = operand == 0 || std::is_same_v<Op, Add>;
-    const GradRow<T, T> f = itself ? (plan.repeated ? nullptr : da_of<Op, T>) : db_of<Op, T>;
-    grad_of<T, T>(reads_dy_alone(plan), dy, dy, dy, dx, add, f);
-  } else {
-    // An operand that the operation did not save is not used either: dy, which is no smaller, stands in for it.
-    grad_of<T, T>(plan, dy, a ? a : dy, b ? b : dy, dx, add, operand == 0 ? da_of<Op, T> : db_of<Op, T>);
+void chosen_of_both(const void* c, const void* a, const void* b, void* to, std::int64_t n) {
+  const auto* const condition = static_cast<const std::int64_t*>(c);
+  const T *const yes = static_cast<const T*>(a), *const no = static_cast<const T*>(b);
+  T* const y = static_cast<T*>(to);
+  TAPER_INDEPENDENT_TURNS
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T first_choice = yes[i], second_choice = no[i];
+    y[i] = condition[i] != 0 ? first_choice : second_choice;
   }
 }
-
-namespace {
 
 /// d_i = g_i where the condition chose the operand
 template <bool chosen, class T>
-void chosen_row(const T* g, const T*, const std::int64_t* condition, T* d, std::int64_t n) {
+void chosen_of_one(const void* dy, const void*, const void* c, void* to, std::int64_t n) {
+  const T* const g = static_cast<const T*>(dy);
+  const auto* const condition = static_cast<const std::int64_t*>(c);
+  T* const d = static_cast<T*>(to);
   TAPER_INDEPENDENT_TURNS
   for (std::int64_t i = 0; i < n; ++i) {
     const T from = g[i];
@@ -381,7 +325,55 @@ void chosen_row(const T* g, const T*, const std::int64_t* condition, T* d, std::
   }
 }
 
+/// y_i = x_i
+template <class T>
+void copy_of(const void* x, const void*, const void*, void* y, std::int64_t n) {
+  std::copy_n(static_cast<const T*>(x), n, static_cast<T*>(y));
+}
+
 }  // namespace
+
+template <class Op, class T>
+void binary(const BroadcastPlan& plan, const T* a, const T* b, T* y) {
+  apply(plan, {Operand(a), Operand(b)}, y, std::is_same_v<Op, Power> ? 24 : 1, row_of<Op, T>);
+}
+
+template <class Op, class T>
+void binary(std::int64_t n, const T* a, const T* b, T* y) {
+  if (n <= kPiece)
+    row_of<Op, T>(a, b, nullptr, y, n);
+  else
+    binary<Op>(same_shape_plan(n), a, b, y);
+}
+
+template <class Op, class T>
+void compare(const BroadcastPlan& plan, const T* a, const T* b, std::int64_t* y) {
+  apply(plan, {Operand(a), Operand(b)}, y, 1, row_of<Op, T, std::int64_t>);
+}
+
+template <class T>
+void where(const BroadcastPlan& plan, const std::int64_t* condition, const T* a, const T* b, T* y) {
+  apply(plan, {Operand(condition), Operand(a), Operand(b)}, y, 2, chosen_of_both<T>);
+}
+
+template <class T>
+void broadcast_copy(const BroadcastPlan& plan, const T* x, T* y) {
+  apply(plan, {Operand(x)}, y, 1, copy_of<T>);
+}
+
+template <class Op, class T>
+void binary_grad(const GradPlan& plan, int operand, const T* dy, const T* a, const T* b, T* dx, bool add) {
+  const Operand g(dy);
+  if constexpr (!kReadsOperands<Op>) {
+    // Where the gradient is dy itself its sum needs no function.
+    const bool itself = operand == 0 || std::is_same_v<Op, Add>;
+    const Row f = itself ? (plan.repeated ? nullptr : da_of<Op, T>) : db_of<Op, T>;
+    grad_of(reads_dy_alone(plan), {g, g, g}, dx, add, f);
+  } else {
+    // An operand that the operation did not save is not used either: dy, which is no smaller, stands in for it.
+    grad_of(plan, {g, a ? Operand(a) : g, b ? Operand(b) : g}, dx, add, operand == 0 ? da_of<Op, T> : db_of<Op, T>);
+  }
+}
 
 template <class T>
 void where_grad(const GradPlan& plan, int operand, const std::int64_t* condition, const T* dy, T* dx, bool add) {
@@ -392,7 +384,8 @@ void where_grad(const GradPlan& plan, int operand, const std::int64_t* condition
   p.reduce.rows.stride[1] = p.reduce.columns.stride[1] = 0;
   for (std::int64_t& s : p.elementwise.stride[1]) s = 0;
   p.elementwise.inner_stride[1] = 0;
-  grad_of<T, std::int64_t>(p, dy, dy, condition, dx, add, operand == 0 ? chosen_row<true, T> : chosen_row<false, T>);
+  grad_of(p, {Operand(dy), Operand(dy), Operand(condition)}, dx, add,
+          operand == 0 ? chosen_of_one<true, T> : chosen_of_one<false, T>);
 }
 
 template <class T>

@@ -23,33 +23,55 @@ struct Strides {
   std::int64_t row, column;
 };
 
+/// An operand, of which no more is known than the size of its elements.
+struct Operand {
+  const void* data = nullptr;
+  int size = 0;
+
+  template <class T>
+  explicit Operand(const T* x) : data(x), size(sizeof(T)) {}
+  Operand() = default;
+
+  Operand from(std::int64_t i) const {
+    Operand o = *this;
+    o.data = static_cast<const char*>(data) + i * size;
+    return o;
+  }
+};
+
+using Operands = Operand[BroadcastPlan::kOperands];
+
+/// y = the elements of `rows` rows of `n`, one after the other.
+template <class Element>
+void lay_out(const void* x, Strides s, std::int64_t rows, std::int64_t n, void* y) {
+  typedef Element Any __attribute__((may_alias));
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const Any* const from = static_cast<const Any*>(x) + r * s.row;
+    Any* const to = static_cast<Any*>(y) + r * n;
+    if (s.column == 0)
+      std::fill_n(to, n, *from);
+    else
+      for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * s.column];
+  }
+}
+
 /// An operand's elements one after the other: a pointer to them where they are contiguous, else a buffer with a copy.
 class Run {
  public:
-  /// `rows` rows of `n` elements from `x` on, at most kBuffer together unless they are contiguous. Rows that repeat, as
-  /// they did before, are not filled in again.
-  template <class T>
-  const T* at(const T* x, Strides s, std::int64_t rows, std::int64_t n) {
-    return s.column == 1 && (rows == 1 || s.row == n) ? x : copied(x, s, rows, n);
+  /// `rows` rows of `n` elements from the beginning of x on, at most kBuffer together unless they are contiguous. Rows
+  /// that repeat, as they did before, are not filled in again.
+  const void* at(const Operand& x, Strides s, std::int64_t rows, std::int64_t n) {
+    return s.column == 1 && (rows == 1 || s.row == n) ? x.data : copied(x, s, rows, n);
   }
 
  private:
-  template <class T>
-  [[gnu::noinline]] const T* copied(const T* x, Strides s, std::int64_t rows, std::int64_t n) {
-    T* const buffer = reinterpret_cast<T*>(buffer_);
+  [[gnu::noinline]] const void* copied(const Operand& x, Strides s, std::int64_t rows, std::int64_t n) {
     const bool repeats = rows == 1 || s.row == 0;
-    if (repeats && x == repeated_ && rows * n <= filled_) return buffer;
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const T* const from = x + r * s.row;
-      T* const to = buffer + r * n;
-      if (s.column == 0)
-        std::fill_n(to, n, *from);
-      else
-        for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * s.column];
-    }
-    repeated_ = repeats ? x : nullptr;
+    if (repeats && x.data == repeated_ && rows * n <= filled_) return buffer_;
+    (x.size == 4 ? lay_out<std::uint32_t> : lay_out<std::uint64_t>)(x.data, s, rows, n, buffer_);
+    repeated_ = repeats ? x.data : nullptr;
     filled_ = rows * n;
-    return buffer;
+    return buffer_;
   }
 
   alignas(64) unsigned char buffer_[kBuffer * sizeof(double)];
@@ -57,16 +79,8 @@ class Run {
   std::int64_t filled_ = 0;
 };
 
-/// What a thread works with: the operands, and room for kBuffer results.
-struct Buffers {
-  Run operands[BroadcastPlan::kOperands];
-  alignas(64) unsigned char results[kBuffer * sizeof(double)];
-
-  template <class T>
-  T* room() {
-    return reinterpret_cast<T*>(results);
-  }
-};
+/// An operation on contiguous elements, y_i = f(x0_i, x1_i, x2_i): it alone knows their types.
+using Row = void (*)(const void* x0, const void* x1, const void* x2, void* y, std::int64_t n);
 
 /// Elements [out, out + rows n) of a result, and where the operands' elements for them lie.
 struct Tile {
@@ -75,11 +89,6 @@ struct Tile {
 
   void move(std::int64_t row, std::int64_t column) {
     for (int k = 0; k < BroadcastPlan::kOperands; ++k) at[k] += row * strides[k].row + column * strides[k].column;
-  }
-  /// Operand `k`, which begins at `x`.
-  template <class T>
-  const T* operand(Buffers& buffers, int k, const T* x) const {
-    return buffers.operands[k].at(x + at[k], strides[k], rows, n);
   }
 };
 
@@ -117,40 +126,50 @@ struct TilePlan {
   }
 };
 
-/// Calls `body(context, buffers, tile)` for tiles that cover the result: rows or parts of them, and short rows several
-/// together. With `buffered` they have at most kBuffer elements.
-[[gnu::noinline]] inline void for_each_tile(const BroadcastPlan& p, std::int64_t cost, bool buffered,
-                                            void (*body)(const void*, Buffers&, const Tile&), const void* context) {
+/// Calls `body(context, x0, x1, x2, out, n)` for elements [out, out + n) of the result, the x being where the operands'
+/// elements for them lie one after the other, and n at most kBuffer with `buffered`; in parallel.
+[[gnu::noinline]] inline void for_each_run(
+    const BroadcastPlan& p, std::int64_t cost, bool buffered, const Operands& operands,
+    void (*body)(const void*, const void*, const void*, const void*, std::int64_t, std::int64_t), const void* context) {
   if (p.numel == 0) return;
   const TilePlan plan(p);
+  const bool contiguous = p.inner_stride[0] != 0 && p.inner_stride[1] != 0 && p.inner_stride[2] != 0;
+  const std::int64_t widest = buffered || !contiguous ? kBuffer : p.inner;
   parallel_for(p.numel / p.inner / plan.rows * plan.pieces, plan.height * plan.width * cost,
-               [&p, plan, buffered, body, context](std::int64_t first, std::int64_t last) {
-                 Buffers buffers;
+               [=, &p, &operands](std::int64_t first, std::int64_t last) {
+                 Run runs[BroadcastPlan::kOperands];
+                 Operand x[BroadcastPlan::kOperands];
                  for (std::int64_t unit = first; unit < last; ++unit) {
-                   Tile t = plan.piece(p, unit);
-                   const std::int64_t rows = t.rows, n = t.n;
-                   const std::int64_t height = n >= kLongRow || rows == 1 ? 1 : kBuffer / n;
-                   const std::int64_t width = buffered ? std::min(kBuffer, n) : n;
-                   for (std::int64_t r = 0; r < rows; r += height) {
-                     t.rows = std::min(height, rows - r);
-                     for (std::int64_t c = 0; c < n; c += width) {
-                       t.n = std::min(width, n - c);
-                       body(context, buffers, t);
-                       t.out += t.rows * t.n;
-                       t.move(0, t.n);
+                   const Tile t = plan.piece(p, unit);
+                   const std::int64_t height = t.n >= kLongRow || t.rows == 1 ? 1 : kBuffer / t.n;
+                   const std::int64_t width = std::min(widest, t.n);
+                   for (int k = 0; k < BroadcastPlan::kOperands; ++k) x[k] = operands[k].from(t.at[k]);
+                   if (contiguous && height == 1 && width == t.n) {
+                     for (std::int64_t r = 0; r < t.rows; ++r) {
+                       body(context, x[0].data, x[1].data, x[2].data, t.out + r * t.n, t.n);
+                       for (int k = 0; k < BroadcastPlan::kOperands; ++k) x[k] = x[k].from(t.strides[k].row);
                      }
-                     t.move(t.rows, -n);
+                     continue;
                    }
+                   for (std::int64_t r = 0; r < t.rows; r += height)
+                     for (std::int64_t c = 0; c < t.n; c += width) {
+                       const std::int64_t rows = std::min(height, t.rows - r), columns = std::min(width, t.n - c);
+                       const void* run[BroadcastPlan::kOperands] = {};
+                       for (int k = 0; k < BroadcastPlan::kOperands && x[k].data != nullptr; ++k)
+                         run[k] = runs[k].at(x[k].from(r * t.strides[k].row + c * t.strides[k].column), t.strides[k],
+                                             rows, columns);
+                       body(context, run[0], run[1], run[2], t.out + r * t.n + c, rows * columns);
+                     }
                  }
                });
 }
 
 template <class Body>
-void for_each_tile(const BroadcastPlan& p, std::int64_t cost, bool buffered, const Body& body) {
-  const auto call = [](const void* context, Buffers& buffers, const Tile& t) {
-    (*static_cast<const Body*>(context))(buffers, t);
-  };
-  for_each_tile(p, cost, buffered, call, &body);
+void for_each_run(const BroadcastPlan& p, std::int64_t cost, bool buffered, const Operands& operands,
+                  const Body& body) {
+  const auto call = [](const void* context, const void* x0, const void* x1, const void* x2, std::int64_t out,
+                       std::int64_t n) { (*static_cast<const Body*>(context))(x0, x1, x2, out, n); };
+  for_each_run(p, cost, buffered, operands, call, &body);
 }
 
 }  // namespace

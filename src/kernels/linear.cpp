@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "kernels/gemm.hpp"
-#include "kernels/parallel.hpp"
+#include "kernels/product.hpp"
+#include "kernels/reduce_driver.hpp"
 
 namespace taper::kernels {
 
@@ -46,15 +47,15 @@ void linear_backward_weight(const LinearParams& p, const T* dy, const T* x, T* d
 
 template <class T>
 void linear_backward_bias(const LinearParams& p, const T* dy, T* db, bool add) {
-  constexpr std::int64_t width = 32;
-  const std::int64_t blocks = p.out_features / width + (p.out_features % width != 0);
-  parallel_for(blocks, std::min<std::int64_t>(p.rows, 1 << 24) * width / 4, [&](std::int64_t first, std::int64_t last) {
+  const std::int64_t blocks = ceil_div(p.out_features, kWideColumns);
+  const std::int64_t work = std::min<std::int64_t>(p.rows, 1 << 24) * kWideColumns / 8;
+  parallel_for(blocks, work, [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t block = first; block < last; ++block) {
-      const std::int64_t f = block * width, n = std::min(width, p.out_features - f);
-      double sum[width] = {};
+      const std::int64_t f = block * kWideColumns, n = std::min(kWideColumns, p.out_features - f);
+      double sum[kWideColumns];
       // sum[i] = sum over rows of dy[row, f + i]
-      for (std::int64_t row = 0; row < p.rows; ++row)
-        for (std::int64_t i = 0; i < n; ++i) sum[i] += static_cast<double>(dy[row * p.out_features + f + i]);
+      std::fill_n(sum, n, 0.0);
+      add_columns(dy + f, p.rows, p.out_features, n, sum);
       for (std::int64_t i = 0; i < n; ++i)
         db[f + i] = static_cast<T>(add ? static_cast<double>(db[f + i]) + sum[i] : sum[i]);
     }

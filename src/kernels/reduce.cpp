@@ -192,14 +192,17 @@ void reduce_sum(const ReducePlan& plan, const T* x, T* y) {
     if (in_runs(plan))
       return for_each_run(plan, x,
                           [y, n = plan.rows.extent](std::int64_t o, const T* run) { y[o] = T(sum_run(run, n)); });
-  for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    Accumulator<T> sum[kReduceColumns] = {};
+  constexpr std::int64_t widest = std::is_integral_v<T> ? kReduceColumns : kWideColumns;
+  const auto sums_of = [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    Accumulator<T> sum[widest];
+    std::fill_n(sum, width, 0);
     if constexpr (std::is_integral_v<T>)
       fold_group(plan, start, width, x, sum, [](auto a, auto b) { return a + b; });
     else
       sum_group(plan, start, width, sum, x);
     for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(sum[c]);
-  });
+  };
+  for_each_group(plan, 1, sums_of, widest);
 }
 
 template <class T>
@@ -209,11 +212,12 @@ void reduce_mean(const ReducePlan& plan, const T* x, T* y) {
     return for_each_run(plan, x, [y, n = plan.rows.extent](std::int64_t o, const T* run) {
       y[o] = T(sum_run(run, n) / static_cast<double>(n));
     });
-  for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double mean[kReduceColumns];
+  const auto means_of = [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    double mean[kWideColumns];
     mean_group(plan, start, width, mean, x);
     for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(mean[c]);
-  });
+  };
+  for_each_group(plan, 1, means_of, kWideColumns);
 }
 
 template <class T>

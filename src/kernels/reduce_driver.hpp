@@ -61,8 +61,9 @@ template <class T>
 template <class T>
 [[gnu::noinline]] void add_block(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, double* sum) {
   constexpr std::int64_t kWide = 128;
-  const std::int64_t side = kWide / width, turns = n / side;
-  if (row == width && side >= 4 && turns >= 8) {
+  const std::int64_t side = kWide / width;
+  if (row == width && side >= 4 && n / side >= 8) {
+    const std::int64_t turns = n / side;
     double wide[kWide] = {};
     add_rows(x, turns, side * width, side * width, wide);
     for (std::int64_t k = 0; k < side; ++k)
@@ -73,6 +74,20 @@ template <class T>
   add_rows(x, n, row, width, sum);
 }
 
+/// The same for at most kWideColumns columns, of many rows in parallel.
+template <class T>
+void add_columns(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, double* sum) {
+  struct Rows {
+    const T* x;
+    std::int64_t row, width;
+  } const rows{x, row, width};
+  const auto add = [](const void* body, std::int64_t first, std::int64_t count, double* slot) {
+    const Rows& r = *static_cast<const Rows*>(body);
+    add_block(r.x + first * r.row, count, r.row, r.width, slot);
+  };
+  add_in_pieces(n, width, sum, add, &rows);
+}
+
 /// sum[c] = sum of the stored elements of output c; a contiguous run by `sum_run`.
 template <class T>
 void sum_group(const ReducePlan& p, const Offsets& start, std::int64_t width, double* sum, const T* x) {
@@ -80,7 +95,7 @@ void sum_group(const ReducePlan& p, const Offsets& start, std::int64_t width, do
   for (std::int64_t c = 0; c < width; ++c) sum[c] = 0;
   if (width > 1 || row > 1) {
     for_each_block(p, start,
-                   [&](const Offsets& o, std::int64_t) { add_block(x + o.at[0], p.rows.extent, row, width, sum); });
+                   [&](const Offsets& o, std::int64_t) { add_columns(x + o.at[0], p.rows.extent, row, width, sum); });
     return;
   }
   bool first = true;

@@ -63,20 +63,39 @@ Offsets offsets_of(const ReducePlan::Dim* dims, int rank, std::int64_t index) {
   return at;
 }
 
-void visit_groups(const ReducePlan& plan, std::int64_t cost,
+void visit_groups(const ReducePlan& plan, std::int64_t cost, std::int64_t widest,
                   void (*visit)(const void*, std::int64_t, std::int64_t, const Offsets&), const void* body) {
   if (plan.outputs == 0) return;
-  const std::int64_t groups = (plan.columns.extent + kReduceColumns - 1) / kReduceColumns;
-  const std::int64_t work =
-      std::max<std::int64_t>(plan.count, 1) * std::min(plan.columns.extent, kReduceColumns) * cost;
-  parallel_for(plan.outputs / plan.columns.extent * groups, work, [=, &plan](std::int64_t first, std::int64_t last) {
+  // Groups as wide as each other, in whole cache lines; an even number of them where that is possible.
+  const std::int64_t columns = plan.columns.extent, pairs = (columns - 1) / (2 * widest) + 1;
+  const std::int64_t width = columns <= widest ? columns : ((columns - 1) / (2 * pairs) / 16 + 1) * 16;
+  const std::int64_t groups = (columns - 1) / width + 1;
+  const std::int64_t work = std::max<std::int64_t>(plan.count, 1) * width * cost;
+  parallel_for(plan.outputs / columns * groups, work, [=, &plan](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) {
-      const std::int64_t outer = groups == 1 ? unit : unit / groups, column = (unit - outer * groups) * kReduceColumns;
+      const std::int64_t outer = groups == 1 ? unit : unit / groups, column = (unit - outer * groups) * width;
       Offsets at = offsets_of(plan.kept, plan.kept_rank, outer);
       for (int k = 0; k < ReducePlan::kArrays; ++k) at.at[k] += column * plan.columns.stride[k];
-      visit(body, outer * plan.columns.extent + column, std::min(plan.columns.extent - column, kReduceColumns), at);
+      visit(body, outer * columns + column, std::min(columns - column, width), at);
     }
   });
+}
+
+void add_in_pieces(std::int64_t rows, std::int64_t width, double* sum,
+                   void (*add)(const void*, std::int64_t, std::int64_t, double*), const void* body) {
+  constexpr std::int64_t kPiece = 32768, kSlots = 16;
+  const std::int64_t least = std::max(kPiece / width, (rows + kSlots - 1) / kSlots), piece = (least + 7) / 8 * 8;
+  if (rows <= piece) return add(body, 0, rows, sum);
+  const std::int64_t pieces = (rows + piece - 1) / piece;
+  double slots[kSlots * kWideColumns];
+  parallel_for(pieces, piece * width / 8, [=, to = &slots[0]](std::int64_t first, std::int64_t last) {
+    for (std::int64_t k = first; k < last; ++k) {
+      std::fill_n(to + k * width, width, 0.0);
+      add(body, k * piece, std::min(piece, rows - k * piece), to + k * width);
+    }
+  });
+  for (std::int64_t k = 0; k < pieces; ++k)
+    for (std::int64_t c = 0; c < width; ++c) sum[c] += slots[k * width + c];
 }
 
 void Blocks::next() {

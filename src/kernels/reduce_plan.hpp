@@ -32,8 +32,9 @@ ReducePlan reduce_plan(std::span<const ReducePlan::Dim> dims, std::uint32_t is_r
 /// The plan that reduces the dimensions of a row-major `shape` whose bits are set in `dims`.
 ReducePlan reduce_plan(std::span<const std::int64_t> shape, std::uint32_t dims);
 
-/// Outputs are worked on in groups of at most this many neighbours.
-inline constexpr std::int64_t kReduceColumns = 64;
+/// Outputs are worked on in groups of at most this many neighbours: of `kWideColumns` where a group is read once, and
+/// its rows by several threads.
+inline constexpr std::int64_t kReduceColumns = 64, kWideColumns = 256;
 
 /// A position in each array of a plan.
 struct Offsets {
@@ -43,21 +44,27 @@ struct Offsets {
 /// The offsets of element `index`, counted row-major over the first `rank` of `dims`.
 Offsets offsets_of(const ReducePlan::Dim* dims, int rank, std::int64_t index);
 
-/// Calls `visit(body, output, width, offsets)` for groups of `width` neighbouring outputs from number `output` on,
-/// `offsets` being where the first element of the first of them lies; in parallel, in groups fixed by the plan.
-void visit_groups(const ReducePlan& plan, std::int64_t cost,
+/// Calls `visit(body, output, width, offsets)` for groups of `width` neighbouring outputs, at most `widest`, from
+/// number `output` on, `offsets` being where the first element of the first of them lies; in parallel, in groups fixed
+/// by the plan.
+void visit_groups(const ReducePlan& plan, std::int64_t cost, std::int64_t widest,
                   void (*visit)(const void* body, std::int64_t, std::int64_t, const Offsets&), const void* body);
 
 /// Calls `body(output, width, offsets)` for the groups.
 template <class Body>
-void for_each_group(const ReducePlan& plan, std::int64_t cost, const Body& body) {
+void for_each_group(const ReducePlan& plan, std::int64_t cost, const Body& body, std::int64_t widest = kReduceColumns) {
   visit_groups(
-      plan, cost,
+      plan, cost, widest,
       [](const void* b, std::int64_t output, std::int64_t width, const Offsets& start) {
         (*static_cast<const Body*>(b))(output, width, start);
       },
       &body);
 }
+
+/// sum[c] += what `add(body, first, n, slot)` adds to slot[c] for rows [first, first + n), c < width <= kWideColumns:
+/// for `rows` rows at once, or of many in parallel for pieces that depend on `rows` and `width` alone.
+void add_in_pieces(std::int64_t rows, std::int64_t width, double* sum,
+                   void (*add)(const void* body, std::int64_t first, std::int64_t n, double* slot), const void* body);
 
 /// The blocks of `plan.rows` that are reduced into the group at `start`, in order.
 class Blocks {

@@ -62,6 +62,24 @@ TEST_CASE("a linear layer computes only the gradients that are asked for, each a
   CHECK(db == std::vector<float>{4, 6});
 }
 
+TEST_CASE("the gradient of a bias sums many rows with the same bits on any number of threads") {
+  const std::size_t rows = 20011;
+  for (const std::size_t out : {1u, 7u, 277u}) {
+    CAPTURE(out);
+    const LinearParams p{std::int64_t(rows), 3, std::int64_t(out)};
+    const auto dy = numbers<float>(rows * out, 5);
+    const auto bias = [&] {
+      std::vector<float> db(out, 2);
+      linear_backward_bias(p, dy.data(), db.data(), true);
+      return db;
+    };
+    auto expected = oracle::gemm(1, out, rows, false, false, std::vector<float>(rows, 1), dy);
+    for (double& v : expected) v += 2;
+    CHECK(relative_error(bias(), expected) < tolerance<float>());
+    CHECK(same_on_any_threads(bias));
+  }
+}
+
 TEST_CASE("a linear layer takes an empty batch and no features") {
   std::vector<float> y(4, NAN), dw(6, NAN), db(2, NAN), b{3, 4};
   linear_forward<float>({2, 0, 2}, nullptr, nullptr, b.data(), y.data());
