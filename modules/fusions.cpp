@@ -73,4 +73,11 @@ std::span<const Fusion> fusions() {
   return all;
 }
 
+bool works_in_place(const Command& command) {
+  const autograd::Op& relu = relu_record();
+  return command.kind == Command::Kind::forward
+             ? command.forward == relu.forward[0]
+             : command.kind == Command::Kind::backward && command.backward == relu.backward[0];
+}
+
 }  // namespace taper::detail

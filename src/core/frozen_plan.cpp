@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/capture.hpp"
+#include "core/fusion.hpp"
 #include "core/plan_memory.hpp"
 
 namespace taper::detail {
@@ -32,17 +33,37 @@ std::size_t FrozenPlan::constant_bytes() const {
   return sum;
 }
 
+/// An array that a command writes in the place of one that nobody needs any more lives there.
+std::vector<PlanArray*> FrozenPlan::find_places() {
+  std::vector<PlanArray*> place(arrays.size());
+  for (std::size_t i = 0; i < arrays.size(); ++i) place[i] = &arrays[i];
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    if (!works_in_place(commands[i])) continue;
+    const auto& uses = texts[i].uses;
+    PlanArray &from = *place[uses.front().array], &to = arrays[uses.back().array];
+    const auto now = std::int64_t(i);
+    if (from.home != Home::block || to.home != Home::block || from.bytes != to.bytes || from.last != now ||
+        to.first != now)
+      continue;
+    from.last = to.last;
+    place[uses.back().array] = &from;
+  }
+  return place;
+}
+
 void FrozenPlan::place_arrays() {
+  const std::vector<PlanArray*> place = find_places();
   std::vector<Lifetime> lives;
   std::vector<PlanArray*> placed;
-  for (PlanArray& array : arrays) {
-    if (array.home != Home::block || array.places.empty()) continue;
-    lives.push_back({array.bytes, array.first, array.last});
-    placed.push_back(&array);
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (arrays[i].home != Home::block || arrays[i].places.empty() || place[i] != &arrays[i]) continue;
+    lives.push_back({arrays[i].bytes, arrays[i].first, arrays[i].last});
+    placed.push_back(&arrays[i]);
   }
-  block_bytes = place(lives);
+  block_bytes = detail::place(lives);
   needed_bytes = largest_need(lives);
   for (std::size_t i = 0; i < placed.size(); ++i) placed[i]->offset = lives[i].offset;
+  for (std::size_t i = 0; i < arrays.size(); ++i) arrays[i].offset = place[i]->offset;
 }
 
 void FrozenPlan::make_block() {

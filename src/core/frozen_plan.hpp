@@ -145,6 +145,7 @@ class FrozenPlan {
   bool grad_enabled = true;
 
  private:
+  std::vector<PlanArray*> find_places();
   void make_block();
   void point(PlanArray& array, void* to);
   void renew_results();

@@ -20,6 +20,9 @@ struct Fusion {
 /// All there are; in modules/fusions.cpp, which knows the operations.
 std::span<const Fusion> fusions();
 
+/// Whether what `command` writes may lie where the first array that it reads does; in modules/fusions.cpp, too.
+bool works_in_place(const Command& command);
+
 /// Puts one call in the place of three wherever a fusion fits. The arrays are not placed yet.
 void fuse(FrozenPlan& plan);
 

@@ -313,6 +313,18 @@ TEST_CASE("A plan's arrays share memory, and it says how much at least is needed
   CHECK(plan.constant_bytes() == 0);
 }
 
+TEST_CASE("An activation is written where it is read from, unless that is still needed") {
+  CapturedStep once([](const Tensor& x) { return relu(exp(x)).sum(); });
+  once(zeros({1000}));
+  CHECK(once.plans()[0].bytes() == 4032);
+  CapturedStep twice([](const Tensor& x) {
+    const Tensor y = exp(x) - 2;
+    return (relu(y) - y).sum();
+  });
+  for (int i = 0; i < 3; ++i) CHECK(twice(zeros({1000}))[0].item() == 1000);
+  CHECK(twice.plans()[0].bytes() > 4032);
+}
+
 TEST_CASE("A plan prints as a table") {
   const Tensor w = tensor({2.0, 3.0}).requires_grad_().set_name("w");
   CapturedStep step([&](const Tensor& x) {
