@@ -37,9 +37,9 @@ Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64
   if (p.n <= kPanel<T> || is_near<T>(p.lda, depth)) return {from, 1, p.lda};
   // Few rows at a time, whose lines stay in the first-level cache until all of their elements are moved.
   const std::int64_t panel = depth * kPanelRows + kLanes<T>;
-  for (std::int64_t d = 0; d < depth; d += 16)
+  for (std::int64_t d = 0; d < depth; d += 8)
     for (std::int64_t r = 0; r < rows; r += kPanelRows)
-      pack_rows(from + d * p.lda + r, p.lda, std::min(kPanelRows, rows - r), std::min<std::int64_t>(16, depth - d),
+      pack_rows(from + d * p.lda + r, p.lda, std::min(kPanelRows, rows - r), std::min<std::int64_t>(8, depth - d),
                 packed + r / kPanelRows * panel + d * kPanelRows, kPanelRows);
   return {packed, 1, kPanelRows, panel};
 }
@@ -174,7 +174,7 @@ void multiply_region(const GemmParams& p, const Grid& grid, const Region& region
       for (std::int64_t at = 0; at < columns; at += grid.column_step)
         multiply_block<T>(
             n, width(at), depth,
-            Operands<T>{left, right[at / grid.column_step], bias != nullptr && !more ? start + at : nullptr},
+            Operands<T>{left, right[at / grid.column_step], bias != nullptr && !more ? start + at : nullptr, k == 0},
             y + r * ldy + at, ldy, more);
     }
   };

@@ -138,7 +138,7 @@ struct Results {
   int width;
   const int* count;
   int repeated;
-  bool whole, add;
+  bool whole, add, continues;
 };
 
 /// c = total, or += with `add`.
@@ -197,6 +197,8 @@ inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile
       const T* line = y.c.data + y.c.vector[v];
       for (std::int64_t r = 0; r < y.rows; ++r, line += y.c.row) __builtin_prefetch(line, 0, 2);
     }
+  const bool begun = y.whole && y.add && (y.continues || depth <= kChain<T>);
+  if (begun) tile.from = {y.c.data, y.c.row, y.c.vector};
   std::int64_t k = 0;
   ahead.some();
   for (; depth - k > kChain<T>; k += kChain<T>) {
@@ -204,8 +206,7 @@ inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile
     tile.from = {total, row, kSide<T>};
     ahead.some();
   }
-  if (y.whole && (!y.add || k == 0)) {
-    if (y.add) tile.from = {y.c.data, y.c.row, y.c.vector};
+  if (y.whole && (begun || !y.add)) {
     // Field by field: a copy at once would wait for the stores of the single ones.
     tile.to.data = y.c.data, tile.to.row = y.c.row, tile.to.vector = y.c.vector;
     return multiply(tile, k, depth);
@@ -285,8 +286,9 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
       const std::int64_t height = least + (n < taller);
       tile.a = x.a + i * x.a_row;
       tile.from = {from.data + i * from.row, from.row, from.vector};
-      sum_tile<T>(all[height - 1][width], depth, tile, ahead,
-                  {{c + i * ldc, ldc, x.c_vector + v}, height, width, x.c_count + v, repeated, whole, add});
+      sum_tile<T>(
+          all[height - 1][width], depth, tile, ahead,
+          {{c + i * ldc, ldc, x.c_vector + v}, height, width, x.c_count + v, repeated, whole, add, x.continues});
       i += height;
     }
   }
@@ -320,7 +322,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   for (std::int64_t i = 0; i < rows; i += step)
     multiply_block<T>(std::min(step, rows - i), columns, depth,
                       ListedOperands<T>{x.a.data + i / step * x.a.panel, x.a.row, a_term, x.b.data, b_term, b_vector,
-                                        c_vector, count, nullptr, x.bias, repeated},
+                                        c_vector, count, nullptr, x.bias, repeated, x.continues},
                       c + i * ldc, ldc, add);
 }
 

@@ -57,12 +57,14 @@ struct Right {
 };
 
 /// One pair of operands: a block of depth `depth` of the product. Results that are not added to others begin with
-/// `bias`, one for each column up to a whole number of vectors, unless that is null.
+/// `bias`, one for each column up to a whole number of vectors, unless that is null. Sums that are added to others may
+/// begin with those if `continues`, which is faster, and as exact where they are the first of a result's.
 template <class T>
 struct Operands {
   Left<T> a;
   Right<T> b;
   const T* bias = nullptr;
+  bool continues = false;
 };
 
 /// What is read after a product, and is brought near while it runs: the first `columns` elements of `rows` rows.
@@ -88,6 +90,7 @@ struct ListedOperands {
   const T* bias = nullptr;
   const T* column_bias = nullptr;
   int repeated = 0;
+  bool continues = false;  ///< as in `Operands`
   Ahead<T> ahead[2] = {};
 };
 

@@ -290,9 +290,16 @@ void backward(const CellLoops<T>& cell, const RecurrentParams& p, const Recurren
   through_time(s, y, dy, dc_n, memory, g);
   const std::int64_t rows = p.steps * p.batch;
   linear_backward<T>({rows, p.input_size, s.width}, memory + l.da, in.x, in.w_ih,
-                     {g.x.data, g.w_ih.data, g.b_ih.data, g.x.add, g.w_ih.add, g.b_ih.add});
+                     {g.x.data, g.w_ih.data, nullptr, g.x.add, g.w_ih.add, false});
   linear_backward<T>({rows, s.state, s.width}, memory + l.dhidden, memory + l.previous, in.w_hh,
-                     {nullptr, g.w_hh.data, g.b_hh.data, false, g.w_hh.add, g.b_hh.add});
+                     {nullptr, g.w_hh.data, nullptr, false, g.w_hh.add, false});
+  if (g.b_ih.data != nullptr || g.b_hh.data != nullptr) {
+    T* const bias = memory + l.bias;
+    linear_backward_bias<T>({rows, 0, s.width}, memory + l.da, bias, false);
+    hand_over(bias, s.width, g.b_ih, 0);
+    if (cell.hidden_differs) linear_backward_bias<T>({rows, 0, s.width}, memory + l.dhidden, bias, false);
+    hand_over(bias, s.width, g.b_hh, 0);
+  }
   if (p.proj_size > 0)
     linear_backward<T>({rows, p.hidden_size, p.proj_size}, memory + l.dprojected, memory + l.unprojected, in.w_hr,
                        {nullptr, g.w_hr.data, nullptr, false, g.w_hr.add, false});
