@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/conv_depthwise.hpp"
 #include "kernels/conv_geometry.hpp"
 #include "kernels/conv_planes.hpp"
 #include "kernels/conv_short.hpp"
@@ -419,7 +420,8 @@ void conv_forward(const ConvParams& params, const T* x, const T* w, const T* b, 
   // y[n, o, i] = b[o] + sum over (c, t) of w[o, c, t] x[n, c, i s + t d - pad]
   if (p.in_channels > 0 && taps_of(p) > 0) {
     const Sweep s = forward_sweep(p);
-    return run(&s, 1, x, w, b, y, add);
+    if (!depthwise_sum(s, x, w, b, y, add)) run(&s, 1, x, w, b, y, add);
+    return;
   }
   for (std::int64_t i = 0; i < p.batch * p.out_channels && !add; ++i)
     fill(out, b != nullptr ? b[i % p.out_channels] : T(0), y + i * out);
@@ -456,6 +458,7 @@ void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* d
     for (std::int64_t h = 0; h < turns[1]; ++h)
       for (std::int64_t l = 0; l < turns[2]; ++l) {
         sweeps[count++] = input_sweep(p, {d, h, l});
+        if (depthwise_sum(sweeps[0], dy, w, b, dx, add)) return;
         if (count < Sweeps::kMost) continue;
         run(sweeps, count, dy, w, b, dx, add);
         count = 0;

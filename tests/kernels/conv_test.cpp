@@ -239,6 +239,39 @@ TEMPLATE_TEST_CASE("a convolution over planes whose lines fill no vector agrees 
   }
 }
 
+TEMPLATE_TEST_CASE("a convolution with one channel a group agrees with its definition", "", float, double) {
+  const auto plane = [](std::int64_t batch, std::int64_t groups, std::int64_t height, std::int64_t width,
+                        std::int64_t tall, std::int64_t wide, std::int64_t down, std::int64_t right) {
+    return ConvParams{batch,
+                      groups,
+                      groups,
+                      groups,
+                      {1, height, width},
+                      {1, height + 2 * down - tall + 1, width + 2 * right - wide + 1},
+                      {1, tall, wide},
+                      {1, 1, 1},
+                      {0, down, right},
+                      {1, 1, 1}};
+  };
+  // Lines of one vector and of many, planes of several bands, lines of several parts, kernels that lie in the padding,
+  // results beside the padding only, more taps than one chain.
+  for (const auto& p :
+       {params(2, 5, 5, 67, 7, 1, 3, 1, 5), params(3, 2, 2, 12301, 5, 1, 2, 1, 2), params(2, 3, 3, 6151, 3, 1, 0, 1, 3),
+        params(2, 3, 3, 131, 5, 1, 11, 3, 3), params(1, 2, 2, 5, 3, 1, 7, 2, 2), params(2, 3, 3, 89, 67, 1, 5, 1, 3),
+        plane(2, 3, 31, 17, 3, 3, 1, 1), plane(1, 2, 211, 83, 5, 3, 2, 1), plane(2, 3, 7, 32, 3, 5, 0, 2),
+        plane(1, 2, 3, 6143, 2, 3, 1, 1), plane(3, 2, 5, 3, 4, 2, 3, 1), plane(1, 3, 71, 13, 1, 13, 0, 0)}) {
+    CAPTURE(p.groups, p.in[1], p.in[2], p.kernel[1], p.kernel[2], p.padding[1], p.padding[2]);
+    CHECK(error_of<TestType>(p) < tolerance<TestType>());
+    const Problem<TestType> problem(p);
+    const auto fresh = problem.run(p);
+    auto added = problem.run(p, true, TestType(2)).dx;
+    for (TestType& v : added) v -= 2;
+    CHECK(relative_error(added, {fresh.dx.begin(), fresh.dx.end()}) < 2 * tolerance<TestType>());
+    CHECK(same_on_any_threads([&] { return problem.run(p).y; }));
+    CHECK(same_on_any_threads([&] { return problem.run(p).dx; }));
+  }
+}
+
 TEMPLATE_TEST_CASE("the gradients of weight and bias are computed in one pass, or one of them alone", "", float,
                    double) {
   for (const auto& p : {params(13, 3, 32, 10, 3, 1, 1), params(3, 5, 7, 61, 3, 2)}) {
