@@ -18,7 +18,7 @@ struct Rows {
 
 /// Where a window of a tile lies in the tile's columns.
 struct Span {
-  std::int32_t first, last;
+  std::int32_t first, count;
 };
 
 /// Rows of results that read the same rows of the source: what they read and where they are, in elements, from the
@@ -202,9 +202,9 @@ void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::
   sum(lines, count, n, k, step, by_step);
 }
 
-/// sum_o = the elements of any window of at most 16, in four lanes; four windows at a time. `spans` and `sums` have
-/// room for windows to complete the last four. Reads at most four elements in front of a window. The lines are then
-/// from their sums.
+/// sum_o = the elements of any window of at most 16, in four lanes; four windows at a time, of one line after the
+/// other. `sums` has room to complete the last four. Reads at most four elements in front of a window. The lines are
+/// then from their sums.
 template <class A, class T>
 [[gnu::noinline]] void sum_short_spans(Line<A, T>* lines, std::int64_t count, const Span* spans, std::int64_t n,
                                        A* sums) {
@@ -212,26 +212,36 @@ template <class A, class T>
   using Bits = typename FourOf<A>::Bits;
   // The last r of four lanes.
   alignas(32) static constexpr Bits kLast[] = {{0, 0, 0, 0}, {0, 0, 0, -1}, {0, 0, -1, -1}, {0, -1, -1, -1}};
-  for (std::int64_t l = 0; l < count; ++l, sums += n) {
-    const A* const x = lines[l].from;
-    lines[l].from = sums;
-    for (std::int64_t o = 0; o < n; o += 4) {
-      V lanes[4], sum;
+  const Span* span = spans;
+  const Line<A, T>*line = lines, *const last_line = lines + count - 1;
+  const A* x = line->from;
+  for (std::int64_t o = 0; o < count * n; o += 4) {
+    V lanes[4], sum;
+#ifdef __AVX2__  // the baseline is kept small
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) {
-        const A *first = x + spans[o + i].first, *const last = x + spans[o + i].last;
-        std::memcpy(&lanes[i], last - 4, sizeof(V));
-        lanes[i] = reinterpret_cast<V>(reinterpret_cast<Bits>(lanes[i]) & kLast[(last - first) % 4]);
-        for (; first + 4 <= last; first += 4) {
-          V four;
-          std::memcpy(&four, first, sizeof four);
-          lanes[i] += four;
-        }
+#endif
+    for (int i = 0; i < 4; ++i) {
+      const A* const first = x + span->first;
+      const std::int64_t k = span->count;
+      V v;
+      std::memcpy(&v, first + k - 4, sizeof v);
+      v = reinterpret_cast<V>(reinterpret_cast<Bits>(v) & kLast[k & 3]);
+      for (std::int64_t t = 4; t <= k; t += 4) {
+        V four;
+        std::memcpy(&four, first + t - 4, sizeof four);
+        v += four;
       }
-      sum_fours(lanes, sum);
-      std::memcpy(sums + o, &sum, sizeof sum);
+      lanes[i] = v;
+      if (++span == spans + n) {
+        span = spans;
+        if (line != last_line) ++line;
+        x = line->from;
+      }
     }
+    sum_fours(lanes, sum);
+    std::memcpy(sums + o, &sum, sizeof sum);
   }
+  for (std::int64_t l = 0; l < count; ++l) lines[l].from = sums + l * n;
 }
 
 /// The sum of x_first, x_{first + step}, ... below x_last: as `sum_row` takes it, or as of terms of type A.
@@ -247,9 +257,9 @@ A sum_span(const X* x, std::int64_t first, std::int64_t last, std::int64_t step)
 template <class A>
 [[gnu::noinline]] void sum_spans(const A* x, const Span* spans, std::int64_t step, std::int64_t n, A* sums) {
   for (std::int64_t o = 0; o < n; ++o) {
-    const auto [first, last] = spans[o];
-    const bool same = o > 0 && first == spans[o - 1].first && last == spans[o - 1].last;
-    sums[o] = same ? sums[o - 1] : sum_span<A>(x, first, last, step);
+    const auto [first, terms] = spans[o];
+    const bool same = o > 0 && first == spans[o - 1].first && terms == spans[o - 1].count;
+    sums[o] = same ? sums[o - 1] : sum_span<A>(x, first, first + terms, step);
   }
 }
 

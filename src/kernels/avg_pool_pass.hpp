@@ -123,9 +123,8 @@ class Pass {
     for (std::int64_t i = 0; i < t.results(); ++i, cursor.next()) {
       const Taps taps = cursor.taps();
       const IndexRange r = lists_spans() ? IndexRange{taps.first, taps.last} : cursor.range();
-      spans[i] = {static_cast<std::int32_t>(r.first - t.c0), static_cast<std::int32_t>(r.last - t.c0)};
+      spans[i] = {static_cast<std::int32_t>(r.first - t.c0), static_cast<std::int32_t>(r.last - r.first)};
     }
-    std::fill(spans + t.results(), spans + t.results() + 3, spans[t.results() - 1]);
   }
 
   [[gnu::noinline]] void list_patterns(const Tile& t, Spread<A>& s) const {
@@ -288,7 +287,9 @@ class Pass {
       const Row* const rows = b.rows + r;
       count = 0;
       const A* by = b.one;
-      for (const std::int64_t most = std::min(batch, row_count - r); count < most; ++count) {
+      // In front of the first row nothing can be read: it alone is copied.
+      const std::int64_t most = way_ == Way::short_spans && x + rows->from == x_ ? 1 : std::min(batch, row_count - r);
+      for (; count < most; ++count) {
         if (differs() && (count == 0 || rows[count].counted != rows[count - 1].counted))
           by = factors(d_count * rows[count].counted, scales_columns() ? width : n, count > 0, b);
         if (!by) break;
@@ -314,7 +315,8 @@ class Pass {
       const std::int64_t size = c_.pool.planes * c_.d.from * c_.h.from * c_.w.from;
       // What is read beside the columns.
       const bool exact = way_ == Way::taps && t.results() % kLanes<A> == 0;
-      const std::int64_t before = way_ == Way::taps ? 0 : 4, behind = !exact ? kSlack : c_.w.num == 2 ? 1 : 0;
+      const bool by_spans = way_ == Way::short_spans || way_ == Way::spans;
+      const std::int64_t before = by_spans ? 4 : 0, behind = by_spans ? 0 : !exact ? kSlack : c_.w.num == 2 ? 1 : 0;
       if (!one_row_ || scales_columns() || t.c0 < 0 || t.c1 > c_.w.from || x + rows[0].from - x_ < before ||
           x + rows[count - 1].from + t.columns() + behind > x_ + size)
         return false;

@@ -162,7 +162,7 @@ struct Buffers {
   Line<A, T> lines[kRows];
   std::int64_t row_count;
   union {
-    Span spans[kTile + 4];
+    Span spans[kTile];
     Spread<A> spread;
   };
   Buffers() {}
