@@ -1,0 +1,196 @@
+"""Makes and checks the coefficients of src/kernels/normal_tail.hpp. Needs mpmath.
+
+    python3 scripts/fit_normal_tail.py            prints the two specialisations of NormalTail, for clang-format
+    python3 scripts/fit_normal_tail.py --check    compares the polynomials that stand in the header with t and w; fails
+                                                  if they are not within what the comments say
+    python3 scripts/fit_normal_tail.py --check --rounded    shows the same with every step rounded, as in the kernels;
+                                                            the comments do not speak of this
+
+Q being the normal distribution beyond a, a Q(a) = t(a) e^(-a^2 / 2) and its derivative is w(a) e^(-a^2 / 2):
+
+    t(a) = a Q(a) e^(a^2 / 2),    w(a) = Q(a) e^(a^2 / 2) - a / sqrt(2 pi)
+
+t is approximated relative to itself, because gelu is -t e^(-a^2 / 2) for negative numbers, and w relative to itself or
+to 0.1, because it passes 0. Each piece has the polynomial of least error (Remez); its coefficients are rounded one
+after the other, those of higher powers making up for it.
+"""
+
+import re
+import sys
+from collections import namedtuple
+from pathlib import Path
+
+from mpmath import mp, mpf
+
+mp.dps = 50
+HEADER = Path(__file__).resolve().parent.parent / "src/kernels/normal_tail.hpp"
+POINTS = 300  # for each piece, denser towards its ends
+
+Format = namedtuple("Format", "type bits suffix terms start end")
+FORMATS = [Format("float", 24, "f", 6, "1.25", "14.6"), Format("double", 53, "", 15, "3", "38.8")]
+
+Piece = namedtuple("Piece", "low middle high number")
+
+# Errors are relative to the value or to `least`; around 0, small numbers need the coefficients `leading` exactly.
+Function = namedtuple("Function", "table name value least leading remark")
+
+
+def over_bell(a):
+    """Q(a) e^(a^2 / 2)"""
+    return mp.erfc(a / mp.sqrt(2)) * mp.exp(a * a / 2) / 2
+
+
+FUNCTIONS = [Function("tail", "t", lambda a: a * over_bell(a), mpf(0), [mpf(0), mpf(0.5)], ""),
+             Function("slope", "w", lambda a: over_bell(a) - a / mp.sqrt(2 * mp.pi), mpf(1) / 10, [mpf(0.5)],
+                      ", or of 0.1")]
+
+
+def rounded(x, bits):
+    with mp.workprec(bits):
+        return +x
+
+
+def points(piece):
+    half = (piece.high - piece.low) / 2
+    return [piece.low + half * (1 - mp.cos(mp.pi * (2 * i + 1) / (2 * POINTS))) for i in range(POINTS)]
+
+
+def pieces(start, end):
+    """The pieces as the header's `in_pieces` finds them."""
+    above, high = start, mpf(0)
+    while high < end:
+        # above = 2^exponent (1 + n / 4), with the exponent's bias of 3 modulo 4
+        exponent = mp.frexp(above)[1] - 1
+        quarter = mpf(2) ** (exponent - 2)
+        low, high = high, min(above + quarter / 2 - start, end)
+        yield Piece(low, above - start, high, (4 * (exponent + 3) + int(above / quarter) - 4) % 16)
+        above += quarter
+
+
+def polynomial(c, d, rounding=lambda x: x):
+    value = c[-1]
+    for x in c[-2::-1]:
+        value = rounding(value * d + x)
+    return value
+
+
+def errors_of(function, piece, c, rounding=lambda x: x):
+    for a in map(rounding, points(piece)):
+        exact = function.value(a)
+        yield abs(polynomial(c, a - piece.middle, rounding) - exact) / max(abs(exact), function.least)
+
+
+def largest_of_runs(errors):
+    """The places of the largest errors between changes of sign."""
+    places = [0]
+    for i, e in enumerate(errors):
+        if (e > 0) != (errors[places[-1]] > 0):
+            places.append(i)
+        elif abs(e) > abs(errors[places[-1]]):
+            places[-1] = i
+    return places
+
+
+def sampled(function, piece):
+    """At the points of a piece: d, the value, and what errors are relative to."""
+    values = [function.value(a) for a in points(piece)]
+    return [a - piece.middle for a in points(piece)], values, [max(abs(v), function.least) for v in values]
+
+
+def fit(function, piece, terms):
+    """The coefficients of least largest error."""
+    d, values, units = sampled(function, piece)
+    lead = function.leading if piece.middle == 0 else []
+    free = range(len(lead), terms)
+    left = [v - polynomial(lead or [0], x) for v, x in zip(values, d)]
+    places = [(2 * i + 1) * POINTS // (2 * len(free) + 2) for i in range(len(free) + 1)]
+    while True:
+        # sum of c[k] d^k +- largest = left,  at as many places as unknowns, the sign alternating
+        system = [[d[i] ** k for k in free] + [(-1) ** row * units[i]] for row, i in enumerate(places)]
+        *c, largest = mp.lu_solve(mp.matrix(system), mp.matrix([left[i] for i in places]))
+        c = [mpf(0)] * len(lead) + c
+        errors = [(v - polynomial(c, x)) / u for v, x, u in zip(left, d, units)]
+        if max(map(abs, errors)) <= abs(largest) * (1 + mpf(10) ** -9):
+            return lead + c[len(lead):]
+        places = largest_of_runs(errors)
+        while len(places) > len(free) + 1:
+            places.pop(0 if abs(errors[places[0]]) < abs(errors[places[-1]]) else -1)
+
+
+def rounded_in_turn(function, piece, c, bits):
+    """`c` rounded, those after each having taken over its error first (least squares)."""
+    c = list(c)
+    d, _, units = sampled(function, piece)
+    for k in range(len(c)):
+        lost, c[k] = c[k] - rounded(c[k], bits), rounded(c[k], bits)
+        if lost != 0 and k + 1 < len(c):
+            powers = mp.matrix([[x**j / u for j in range(k + 1, len(c))] for x, u in zip(d, units)])
+            target = mp.matrix([lost * x**k / u for x, u in zip(d, units)])
+            c[k + 1:] = [old + more for old, more in zip(c[k + 1:], mp.lu_solve(powers, target))]
+    return c
+
+
+def literal(x, form):
+    """The shortest that reads as x."""
+    if x == 0:
+        return "0"
+    text = next(t for t in (f"{float(x):.{n}g}" for n in range(1, 18)) if rounded(mpf(t), form.bits) == x)
+    return re.sub("e-0", "e-", text) + form.suffix
+
+
+def bound_text(x):
+    """x rounded up to one digit."""
+    power = int(mp.floor(mp.log10(x)))
+    digit = int(mp.ceil(x / mpf(10) ** power))
+    return f"{digit}e{power}" if digit < 10 else f"1e{power + 1}"
+
+
+def table_text(form, function):
+    columns, worst = [[mpf(0)] * form.terms for _ in range(16)], 0
+    for piece in pieces(rounded(mpf(form.start), form.bits), rounded(mpf(form.end), form.bits)):
+        columns[piece.number] = rounded_in_turn(function, piece, fit(function, piece, form.terms), form.bits)
+        worst = max(worst, *errors_of(function, piece, columns[piece.number]))
+    rows = ",\n".join("{" + ", ".join(literal(c[k], form) for c in columns) + "}" for k in range(form.terms))
+    return (f"/// {function.name} within {bound_text(worst)} of it{function.remark}.\n"
+            f"static constexpr {form.type} {function.table}[][16] = {{\n{rows}}};\n")
+
+
+def struct_text(form):
+    limits = f"start = {form.start}{form.suffix}, end = {form.end}{form.suffix};"
+    tables = "".join(table_text(form, function) for function in FUNCTIONS)
+    return f"template <>\nstruct NormalTail<{form.type}> {{\nstatic constexpr {form.type} {limits}\n{tables}}};\n"
+
+
+def check(form, text, rounding):
+    """Whether the struct for `form` keeps its bounds, if steps are rounded so."""
+    body = re.search(rf"struct NormalTail<{form.type}> {{(.*?)\n}};", text, re.S)[1]
+    number = r"(-?[\d.]+(?:e-?\d+)?)f?"
+    start, end = (rounded(mpf(t), form.bits) for t in re.search(f"start = {number}, end = {number};", body).groups())
+    kept = True
+    for function in FUNCTIONS:
+        bound = rf"/// {function.name} within (\S+) of it{function.remark}\.\n"
+        table = rf"[^\n]* {function.table}\[]\[16] = {{(.*?}})}};"
+        bound, rows = re.search(bound + table, body, re.S).groups()
+        rows = [[rounded(mpf(t), form.bits) for t in re.findall(number, row)] for row in rows.split("}")[:-1]]
+        worst = 0
+        for piece in pieces(start, end):
+            c = [row[piece.number] for row in rows]
+            largest = max(errors_of(function, piece, c, rounding))
+            worst = max(worst, largest)
+            print(f"{form.type} {function.table} {piece.number:2} from {mp.nstr(piece.low, 5):7} {mp.nstr(largest, 3)}")
+        print(f"{form.type} {function.table}: {mp.nstr(worst, 3)}, the header says {bound}")
+        kept = kept and worst <= mpf(bound)
+    return kept
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == []:
+        print("\n".join(map(struct_text, FORMATS)), end="")
+    elif sys.argv[1:] == ["--check"]:
+        kept = [check(form, HEADER.read_text(), lambda x: x) for form in FORMATS]
+        sys.exit(0 if all(kept) else "the header's bounds are not kept")
+    elif sys.argv[1:] == ["--check", "--rounded"]:
+        for form in FORMATS:
+            check(form, HEADER.read_text(), lambda x: rounded(x, form.bits))
+    else:
+        sys.exit(__doc__)
