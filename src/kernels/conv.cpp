@@ -165,13 +165,14 @@ class Terms {
     }
   }
 
-  /// Lists the results of `lines` lines of `width` positions, which have vectors of their own, `line` apart.
-  void list_results(std::int64_t lines, std::int64_t width, std::int64_t line) {
+  /// Lists the results of `lines` lines of `width` positions, which have vectors of their own, `line` apart. Where they
+  /// overlap, the last vector of a line ends where the line does.
+  void list_results(std::int64_t lines, std::int64_t width, std::int64_t line, bool overlap = false) {
     std::int64_t v = 0;
     for (std::int64_t h = 0; h < lines; ++h)
       for (std::int64_t l = 0; l < width; l += kLanes<T>, ++v) {
-        result[v] = h * line + l;
-        count[v] = static_cast<int>(std::min<std::int64_t>(kLanes<T>, width - l));
+        result[v] = h * line + (overlap ? std::min(l, width - kLanes<T>) : l);
+        count[v] = overlap ? kLanes<T> : static_cast<int>(std::min<std::int64_t>(kLanes<T>, width - l));
       }
   }
   /// Lists where the weights of the terms [k, k + n) lie.
@@ -343,7 +344,7 @@ void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w,
     T* c = own.result;
     std::int64_t row = slab.row;
     if (slab.direct) {
-      terms.list_results(area.lines, area.width, s.axis[1].to_step * s.result_line);
+      terms.list_results(area.lines, area.width, s.axis[1].to_step * s.result_line, slab.overlap);
       c = to.y + area.sample * s.result_sample() + to.place({area.sample, area.d, area.h, area.w, area.w, 0});
       row = s.result_size;
     } else {
@@ -391,11 +392,15 @@ void run(const Sweep* sweeps, int count, const T* x, const T* w, const T* b, T* 
     if (s.rows <= 0 || columns <= 0) continue;
     const Grid grid = cut(s.rows, columns, s.channels * s.tap_count(), s.groups);
     const Sweep lines = s.lines_only ? s.stacked() : s;
-    const Slab slab = plan_slab<T>(lines, grid.row_step);
+    Slab slab = plan_slab<T>(lines, grid.row_step);
     if (!slab.use) {
       run_packed(s, grid, x, w, b, y, add);
       continue;
     }
+    // Results that are stored once may as well be stored twice.
+    const std::int64_t depth = s.channels * s.tap_count();
+    slab.overlap =
+        slab.direct && !add && slab.width == lines.positions[2] && slab.width >= kLanes<T> && depth <= step_of(depth);
     const Sweep& first = together.sweep[0];
     const auto same = [&](int d) { return first.positions[d] == lines.positions[d]; };
     if (together.count > 0 &&

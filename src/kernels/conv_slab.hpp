@@ -15,6 +15,7 @@ inline std::int64_t floor_div(std::int64_t n, std::int64_t d) { return n / d - (
 struct Slab {
   bool use = false;           ///< whether it is expected to be faster than packing
   bool direct;                ///< results go from the registers to where they belong
+  bool overlap = false;       ///< a line's last vector ends where the line does
   std::int64_t lines, width;  ///< of positions in a full region
   std::int64_t result_line;   ///< distance of the lines in a block of results
   std::int64_t low[3];        ///< the first element of a grid, counted from the first position's
@@ -41,9 +42,11 @@ struct Slab {
 
   /// Where each vector of columns lies, counted from the first.
   void list_vectors(std::int64_t lanes, std::int64_t* list) const {
-    const std::int64_t in_line = result_line / lanes;
-    for (std::int64_t v = 0; v * lanes < columns(); ++v)
+    const std::int64_t in_line = ceil_div(lines > 1 ? result_line : width, lanes);
+    for (std::int64_t v = 0; v * lanes < columns(); ++v) {
       list[v] = lines > 1 && own_vectors(lanes) ? v / in_line * extent[2] + v % in_line * lanes : v * lanes;
+      if (overlap && (v + 1) % in_line == 0) list[v] -= in_line * lanes - width;
+    }
   }
 };
 
