@@ -16,6 +16,7 @@ constexpr std::size_t kTheCaller = std::size_t(-1);  // never dropped
 }  // namespace
 
 Graph::Graph() : Graph(std::vector<Node>()) {}
+Graph::Graph(std::vector<Node> nodes) : Graph(std::move(nodes), {"input"}) {}
 
 Graph::Graph(std::vector<Node> nodes, const std::vector<std::string>& inputs) : input_count_(inputs.size()) {
   if (inputs.empty()) fail(ErrorKind::config, "Graph: reads nothing: expected at least 1 input, got none");

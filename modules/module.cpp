@@ -9,6 +9,8 @@
 
 namespace taper::nn {
 
+bool LoadReport::complete() const { return missing.empty() && unexpected.empty(); }
+
 Module::Module() = default;
 Module::~Module() = default;
 

@@ -42,7 +42,7 @@ std::vector<LayerType>& registry() {
 
 }  // namespace
 
-LayerType::LayerType() = default;
+LayerType::LayerType() : reads{Elements::floating} {}
 LayerType::~LayerType() = default;
 LayerType::LayerType(const LayerType&) = default;
 LayerType::LayerType(LayerType&&) noexcept = default;

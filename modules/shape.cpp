@@ -73,7 +73,13 @@ Tensor unflatten(const Tensor& input, std::int64_t dim, const Extents& sizes) {
 
 Flatten::Flatten(FlattenOptions options) : Layer(options) {}
 Squeeze::Squeeze(SqueezeOptions options) : Layer(options) {}
+Unsqueeze::Unsqueeze(UnsqueezeOptions options) : Layer(options) {}
+Select::Select(SelectOptions options) : Layer(options) {}
+Transpose::Transpose(TransposeOptions options) : Layer(options) {}
+Permute::Permute(PermuteOptions options) : Layer(std::move(options)) {}
 Identity::Identity(IdentityOptions options) : Layer(options) {}
+
+Tensor Permute::forward(const Tensor& x) { return permute(x, options_.dims.values); }
 
 Shape Flatten::infer(Options& options, std::span<const Shape> inputs) {
   return flattened_shape(inputs[0], options.start_dim, options.end_dim);

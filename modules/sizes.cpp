@@ -61,6 +61,12 @@ OptionalSizes<N>::OptionalSizes(std::initializer_list<std::optional<std::int64_t
   std::copy(list.begin(), list.end(), values.begin());
 }
 
+Extents::Extents(std::int64_t one) : values{one} {}
+Extents::Extents(std::initializer_list<std::int64_t> list) : values(list) {}
+Extents::Extents(const Shape& shape) : values(shape.begin(), shape.end()) {}
+
+Shape Extents::shape() const { return Shape(values); }
+
 template <int N>
 ConvPadding<N>::ConvPadding(const char* word) {
   if (std::strcmp(word, "same") != 0 && std::strcmp(word, "valid") != 0)

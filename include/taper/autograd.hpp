@@ -61,7 +61,11 @@ struct Operand {
   T* as() const {
     return static_cast<T*>(data);
   }
-  std::span<const std::int64_t> shape() const { return {extents, std::size_t(rank)}; }
+  /// A template so that including it costs nothing.
+  template <class Extent = const std::int64_t>
+  std::span<Extent> shape() const {
+    return {extents, std::size_t(rank)};
+  }
 };
 
 struct ForwardArgs {
@@ -139,12 +143,16 @@ Tensor apply(const Op& op, std::span<const Input> inputs, const Shape& output_sh
 
 struct NoAttributes {};
 
+/// The same for inputs and arrays one after another.
+Tensor apply(const Op& op, const Input* inputs, std::size_t input_count, const Shape& output_shape, DType output_dtype,
+             const void* attributes, std::size_t attribute_bytes, const Input* aux, std::size_t aux_count);
+
 template <class A = NoAttributes>
 Tensor apply(const Op& op, std::initializer_list<Input> inputs, const Shape& output_shape, DType output_dtype,
              const A& attributes = {}, std::initializer_list<Input> aux = {}) {
   static_assert(std::is_trivially_copyable_v<A> && alignof(A) <= 8, "attributes are copied into the node bytewise");
-  return apply(op, std::span<const Input>(inputs.begin(), inputs.size()), output_shape, output_dtype, &attributes,
-               std::is_empty_v<A> ? 0 : sizeof(A), std::span<const Input>(aux.begin(), aux.size()));
+  return apply(op, inputs.begin(), inputs.size(), output_shape, output_dtype, &attributes,
+               std::is_empty_v<A> ? 0 : sizeof(A), aux.begin(), aux.size());
 }
 
 /// As `apply`, but the result replaces the data of the first input, whose version counter grows.

@@ -23,13 +23,13 @@ class Value {
   using List = std::vector<Value>;
   enum class Kind { null, boolean, integer, number, text, list };
 
-  Value() = default;
-  Value(bool flag) : kind_(Kind::boolean), boolean_(flag) {}
-  Value(std::int64_t integer) : kind_(Kind::integer), integer_(integer) {}
-  Value(double number) : kind_(Kind::number), number_(number) {}
-  Value(const char* text) : Value(std::string(text)) {}
-  Value(std::string text) : kind_(Kind::text), text_(std::move(text)) {}
-  Value(List list) : kind_(Kind::list), list_(std::move(list)) {}
+  Value();
+  Value(bool flag);
+  Value(std::int64_t integer);
+  Value(double number);
+  Value(const char* text);
+  Value(std::string text);
+  Value(List list);
 
   Kind kind() const { return kind_; }
   bool is_null() const { return kind_ == Kind::null; }

@@ -34,11 +34,13 @@ SafetensorsFile load_safetensors(const std::string& path);
 /// Writes F32, F64 and I64, in an order of their own: by element size, then name. The same tensors and metadata give
 /// the same bytes. Adds the metadata `format: "pt"` where there is no other, and checksums of header and tensors.
 /// Errors: `ErrorKind::config` for no tensor, equal names, text that is not UTF-8.
-void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata = {});
+void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors);
+void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata);
 
 /// The same from and to memory; `name` takes the place of the path in error sentences.
 SafetensorsFile safetensors_from_bytes(std::string_view bytes, const std::string& name = "safetensors");
-std::string safetensors_to_bytes(const std::vector<NamedTensor>& tensors, const Metadata& metadata = {});
+std::string safetensors_to_bytes(const std::vector<NamedTensor>& tensors);
+std::string safetensors_to_bytes(const std::vector<NamedTensor>& tensors, const Metadata& metadata);
 
 /// Reads NPY 1 to 3, both orders and byte orders: f8 as float64, f4 and f2 as float32, integers and b1 as int64.
 /// Differs from NumPy: u8 above 2^63 - 1 is refused, and so are text, dates, complex numbers, records and objects.

@@ -228,6 +228,7 @@ class SequentialLR : public FormulaScheduler {
   /// All schedules are of `optimizer`. Errors: `ErrorKind::config` unless there is one milestone less than schedules
   /// and the milestones rise.
   SequentialLR(Optimizer& optimizer, std::vector<Shared<FormulaScheduler>> schedules, Milestones milestones);
+  ~SequentialLR() override;
   double lr_at(std::int64_t epoch) const override;
   std::string type_name() const override { return "SequentialLR"; }
 

@@ -66,12 +66,15 @@ class Shared {
   Shared(const Shared& other) noexcept : object_(other.object_), block_(other.block_) {
     if (block_) block_->refs.add();
   }
-  Shared(Shared&& other) noexcept
-      : object_(std::exchange(other.object_, nullptr)), block_(std::exchange(other.block_, nullptr)) {}
+  Shared(Shared&& other) noexcept : object_(other.object_), block_(other.block_) {
+    other.object_ = nullptr;
+    other.block_ = nullptr;
+  }
   /// From a handle to a derived class, or of any class to `Shared<void>`.
   template <class U, class = std::enable_if_t<std::is_convertible_v<U*, T*>>>
-  Shared(Shared<U> other) noexcept : object_(other.object_), block_(std::exchange(other.block_, nullptr)) {
+  Shared(Shared<U> other) noexcept : object_(other.object_), block_(other.block_) {
     other.object_ = nullptr;
+    other.block_ = nullptr;
   }
   Shared& operator=(Shared other) noexcept {
     std::swap(object_, other.object_);

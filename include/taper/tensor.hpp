@@ -94,7 +94,7 @@ class Tensor {
   Tensor(const Tensor& other) noexcept : impl_(other.impl_) {
     if (impl_) impl_->refs.add();
   }
-  Tensor(Tensor&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
+  Tensor(Tensor&& other) noexcept : impl_(other.impl_) { other.impl_ = nullptr; }
   Tensor& operator=(Tensor other) & noexcept {
     std::swap(impl_, other.impl_);
     return *this;

@@ -49,6 +49,14 @@ std::string plain(double value) {
 
 }  // namespace
 
+Value::Value() = default;
+Value::Value(bool flag) : kind_(Kind::boolean), boolean_(flag) {}
+Value::Value(std::int64_t integer) : kind_(Kind::integer), integer_(integer) {}
+Value::Value(double number) : kind_(Kind::number), number_(number) {}
+Value::Value(const char* text) : Value(std::string(text)) {}
+Value::Value(std::string text) : kind_(Kind::text), text_(std::move(text)) {}
+Value::Value(List list) : kind_(Kind::list), list_(std::move(list)) {}
+
 std::string to_json(const Value& value) {
   if (const auto* flag = value.get<bool>()) return *flag ? "true" : "false";
   if (const auto* integer = value.get<std::int64_t>()) return cat(*integer);

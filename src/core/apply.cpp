@@ -121,6 +121,12 @@ Tensor apply(const Op& op, std::span<const Input> inputs, const Shape& output_sh
   return detail::run({op, inputs, aux, attributes, attribute_bytes}, output_shape, output_dtype);
 }
 
+Tensor apply(const Op& op, const Input* inputs, std::size_t input_count, const Shape& output_shape, DType output_dtype,
+             const void* attributes, std::size_t attribute_bytes, const Input* aux, std::size_t aux_count) {
+  return detail::run({op, {inputs, input_count}, {aux, aux_count}, attributes, attribute_bytes}, output_shape,
+                     output_dtype);
+}
+
 void apply_in_place(const Op& op, std::span<const Input> inputs, const void* attributes, std::size_t attribute_bytes) {
   const Tensor& changed = *inputs[0].tensor;
   const Call call{op, inputs, {}, attributes, attribute_bytes};

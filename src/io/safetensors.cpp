@@ -258,9 +258,15 @@ SafetensorsFile safetensors_from_bytes(std::string_view bytes, const std::string
   return read(ByteSource(name, bytes));
 }
 
+void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors) {
+  save_safetensors(path, tensors, {});
+}
+
 void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
   write_parts(tensors, metadata, [&](const auto& parts) { write_file(path, parts); });
 }
+
+std::string safetensors_to_bytes(const std::vector<NamedTensor>& tensors) { return safetensors_to_bytes(tensors, {}); }
 
 std::string safetensors_to_bytes(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
   return write_parts(tensors, metadata, [](const auto& parts) {

@@ -165,6 +165,8 @@ std::size_t ruling(const Milestones& milestones, std::int64_t epoch) {
 
 }  // namespace
 
+SequentialLR::~SequentialLR() = default;
+
 double SequentialLR::lr_at(std::int64_t epoch) const {
   const std::size_t i = ruling(milestones_, epoch);
   schedules_[i]->base_lr_ = base_lr_;

@@ -20,8 +20,10 @@ class Graph : public Module {
   };
 
   Graph();
-  /// `inputs` names what the graph itself reads, in the order in which `forward_all` takes it.
-  explicit Graph(std::vector<Node> nodes, const std::vector<std::string>& inputs = {"input"});
+  /// `inputs` names what the graph itself reads, in the order in which `forward_all` takes it; "input" alone if it is
+  /// left out.
+  explicit Graph(std::vector<Node> nodes);
+  Graph(std::vector<Node> nodes, const std::vector<std::string>& inputs);
 
   /// Errors: `ErrorKind::config` for a name that is taken, an input's or has a dot, for inputs that are not there, and
   /// for another number of them than a graph takes; the graph is then as before.

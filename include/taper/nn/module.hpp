@@ -21,7 +21,7 @@ using StateDict = std::vector<NamedTensor>;
 struct LoadReport {
   std::vector<std::string> missing;     ///< in the module, not in the state dict
   std::vector<std::string> unexpected;  ///< the other way round
-  bool complete() const { return missing.empty() && unexpected.empty(); }
+  bool complete() const;
 };
 
 /// Which kind of elements a layer reads or gives; `any` gives what it reads.

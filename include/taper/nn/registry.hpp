@@ -44,7 +44,7 @@ struct LayerType : LayerCalls {
   std::vector<Shape> example_inputs;  ///< with a batch extent in front
   std::size_t min_inputs = 1, max_inputs = 1;
   /// Of each input; the last stands for all that follow.
-  std::vector<Elements> reads = {Elements::floating};
+  std::vector<Elements> reads;
   std::int64_t example_indices = 0;  ///< int64 example inputs hold 0 <= index < this; neighbours differ
 };
 

@@ -101,7 +101,7 @@ class Squeeze : public Layer<SqueezeOptions> {
 /// count the batch, and in a model none of them may be it.
 class Unsqueeze : public Layer<UnsqueezeOptions> {
  public:
-  explicit Unsqueeze(UnsqueezeOptions options = {}) : Layer(options) {}
+  explicit Unsqueeze(UnsqueezeOptions options = {});
   /// Errors: `ErrorKind::shape` when there is no such place.
   Tensor forward(const Tensor& x) override { return unsqueeze(x, options_.dim); }
   static Shape infer(Options& options, std::span<const Shape> inputs);
@@ -111,7 +111,7 @@ class Unsqueeze : public Layer<UnsqueezeOptions> {
 /// One entry along a dimension, which goes: [N, L, C] -> [N, C] for dim 1, as the last step of a sequence.
 class Select : public Layer<SelectOptions> {
  public:
-  explicit Select(SelectOptions options) : Layer(options) {}
+  explicit Select(SelectOptions options);
   /// Errors: `ErrorKind::shape` when there is no such dimension or entry.
   Tensor forward(const Tensor& x) override { return select(x, options_.dim, options_.index); }
   static Shape infer(Options& options, std::span<const Shape> inputs);
@@ -121,7 +121,7 @@ class Select : public Layer<SelectOptions> {
 /// Two dimensions change places: [N, C, L] -> [N, L, C] for 1 and 2.
 class Transpose : public Layer<TransposeOptions> {
  public:
-  explicit Transpose(TransposeOptions options) : Layer(options) {}
+  explicit Transpose(TransposeOptions options);
   /// Errors: `ErrorKind::shape` when there are no such dimensions.
   Tensor forward(const Tensor& x) override { return transpose(x, options_.dim0, options_.dim1); }
   static Shape infer(Options& options, std::span<const Shape> inputs);
@@ -131,9 +131,9 @@ class Transpose : public Layer<TransposeOptions> {
 /// The dimensions in another order, `dims` naming each once: [N, H, W, C] -> [N, C, H, W] for 0, 3, 1, 2.
 class Permute : public Layer<PermuteOptions> {
  public:
-  explicit Permute(PermuteOptions options) : Layer(options) {}
+  explicit Permute(PermuteOptions options);
   /// Errors: `ErrorKind::shape` for another number of dimensions or one named twice.
-  Tensor forward(const Tensor& x) override { return permute(x, options_.dims.values); }
+  Tensor forward(const Tensor& x) override;
   static Shape infer(Options& options, std::span<const Shape> inputs);
   static constexpr Elements kReads[] = {Elements::any};
 };

@@ -68,13 +68,13 @@ struct Extents {
   std::vector<std::int64_t> values;
 
   Extents() = default;
-  Extents(int one) : values{one} {}
-  Extents(std::int64_t one) : values{one} {}
-  Extents(std::initializer_list<std::int64_t> list) : values(list) {}
-  Extents(const Shape& shape) : values(shape.begin(), shape.end()) {}
+  Extents(int one) : Extents(std::int64_t(one)) {}
+  Extents(std::int64_t one);
+  Extents(std::initializer_list<std::int64_t> list);
+  Extents(const Shape& shape);
 
   /// Errors: `ErrorKind::shape` for a negative extent or more than `Shape::kMaxRank`.
-  Shape shape() const { return Shape(std::span<const std::int64_t>(values)); }
+  Shape shape() const;
 };
 
 /// A convolution's padding: numbers, "same" or "valid".
