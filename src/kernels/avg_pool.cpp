@@ -150,7 +150,8 @@ void pass(Pool& p, bool backward, const T* x, T* y, bool add) {
   const auto reads = backward ? windows_over_elements : elements_of_windows;
   const average::Course course{p, reads(p.d), reads(p.h), reads(p.w), backward};
   if constexpr (sizeof(T) == sizeof(float))
-    if (is_short(course.d, course.h, course.w)) return average::Pass<T, T>(course, x, y, add).run();
+    if (is_short(course.d, course.h, course.w) || average::slides_along_rows(course))
+      return average::Pass<T, T>(course, x, y, add).run();
   average::Pass<double, T>(course, x, y, add).run();
 }
 

@@ -134,15 +134,6 @@ template <class A, class T>
   }
 }
 
-// --- results --------------------------------------------------------------------------------------------------------
-
-/// Stores results o, ... of `n` of a line, which are `v` times their factors: one for each, or a vector for all.
-template <class A, class T>
-[[gnu::always_inline]] inline void store_results(const Vec<A>& v, const Line<A, T>& line, std::int64_t o,
-                                                 std::int64_t n, std::int64_t by_step) {
-  store_some<A>(Factors<A>::multiply(v, line.by, o * by_step), n - o, line.to + o);
-}
-
 // --- windows --------------------------------------------------------------------------------------------------------
 
 /// The sum of k terms in four lanes: those left over by fours go to the last lanes first. What a window's sum
@@ -182,8 +173,14 @@ template <int S, int K, class A, class T>
             return every_second<0>(load<A>(term), load<A>(term + kLanes<A>), All());
         });
   };
-  for (std::int64_t l = 0; l < count; ++l)
-    for (std::int64_t o = 0; o < n; o += kLanes<A>) store_results(sum(lines[l].from + S * o), lines[l], o, n, by_step);
+  for (std::int64_t l = 0; l < count; ++l) {
+    const Line<A, T> line = lines[l];
+    auto factor = Factors<A>::at(line.by, 0);
+    for (std::int64_t o = 0; o < n; o += kLanes<A>) {
+      if (by_step != 0) factor = Factors<A>::at(line.by, o);
+      store_some<A>(factor.times(sum(line.from + S * o)), n - o, line.to + o);
+    }
+  }
 }
 
 /// The same for any of them.
@@ -293,6 +290,59 @@ inline bool slide_sums(const double* x, std::int64_t k, std::int64_t n, double* 
   if (is_exact || !slide_sums(x, k, all, sums)) sum_runs(x, k, all, sums);
   if (s > 1)
     for (std::int64_t o = 1; o < n; ++o) sums[o] = sums[o * s];
+}
+
+/// What is in front of each element of a row, of vectors of it: of an element in its vector, and of the vector.
+struct InFront {
+  static constexpr std::int64_t kVectors = 1044;
+  double of_vector[kVectors];
+  float less[2][kVectors];  ///< what is between vectors
+};
+
+/// y_o = (x_o + ... + x_{o + k - 1}) times its factor for o < n, of float32: what is in front of o + k less what is in
+/// front of o. Sums within vectors are taken in float32, those of vectors in double, so that nothing adds up along the
+/// row. An infinity, or a sum too large for float32, would spoil those behind it: such rows are summed one window at a
+/// time. `inner` has room for what windows read, and for two vectors more.
+[[gnu::noinline]] inline void slide_line(const Line<float, float> line, std::int64_t k, std::int64_t n,
+                                         std::int64_t by_step, float* inner, InFront& front) {
+  constexpr int kAll = kLanes<float>, kLag = 8;
+  using All = std::make_integer_sequence<int, kAll>;
+  using Index = typename Several<std::int32_t, kAll>::type;
+  const std::int64_t whole = k / kAll, rest = k % kAll, vectors = (n - 1) / kAll + 1, last = vectors + whole;
+  // inner_{u, l} = x_{u kAll - 1} + ... + x_{u kAll + l - 1}; its last are added up when they are in memory
+  double total = 0;
+  for (std::int64_t u = 0; u <= last + kLag; ++u) {
+    if (u <= last) {
+      const float* const x = line.from + u * kAll;
+      Vec<float> sum = u > 0 ? load<float>(x - 1) : moved_up<1>(load<float>(x), All());
+      sum += moved_up<1>(sum, All());
+      sum += moved_up<2>(sum, All());
+      if constexpr (kAll > 4) sum += moved_up<4>(sum, All());
+      if constexpr (kAll > 8) sum += moved_up<8>(sum, All());
+      store<float>(sum, inner + u * kAll);
+    }
+    if (u < kLag) continue;
+    front.of_vector[u - kLag] = total;
+    total += static_cast<double>(inner[(u - kLag) * kAll + kAll - 1]);
+  }
+  total = front.of_vector[(n - 1 + k) / kAll] + static_cast<double>(inner[n - 1 + k]);
+  if (!(total - total == 0)) {
+    for (std::int64_t o = 0; o < n; ++o)
+      line.to[o] = Factors<float>::multiply_one(sum_row(line.from + o, k), line.by, o * by_step);
+    return;
+  }
+  for (int i = 0; i < 2; ++i)
+    for (std::int64_t v = 0; v < vectors; ++v)
+      front.less[i][v] = static_cast<float>(front.of_vector[v + whole + i] - front.of_vector[v]);
+  const Index is_behind = lanes_in_turn(All()) >= static_cast<std::int32_t>(kAll - rest);
+  auto factor = Factors<float>::at(line.by, 0);
+  for (std::int64_t v = 0; v < vectors; ++v) {
+    const float* const at = inner + v * kAll;
+    const Vec<float> here = front.less[0][v] - Vec<float>{}, behind = front.less[1][v] - Vec<float>{};
+    const Vec<float> sum = ((is_behind ? behind : here) + load<float>(at + k)) - load<float>(at);
+    if (by_step != 0) factor = Factors<float>::at(line.by, v * kAll);
+    store_some<float>(factor.times(sum), n - v * kAll, line.to + v * kAll);
+  }
 }
 
 // --- windows over elements ------------------------------------------------------------------------------------------

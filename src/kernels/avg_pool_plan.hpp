@@ -49,6 +49,12 @@ inline Way way_of(const Reads& r, bool backward) {
   return most <= kShort ? Way::short_spans : Way::spans;
 }
 
+/// Whether windows begin at each element of rows of which each is summed alone, and are long: float32 then keeps what
+/// it must.
+inline bool slides_along_rows(const Course& c) {
+  return c.d.takes_one() && c.h.takes_one() && c.w.num == 1 && way_of(c.w, c.backward) == Way::sliding;
+}
+
 /// Windows that have loops of their own: those of one row's width and of the same kind in both axes.
 inline Small small_of(const Course& c) {
   // Gradients of windows that differ in what they count along the depth are not added before they are scaled.
@@ -164,6 +170,7 @@ struct Buffers {
   union {
     Span spans[kTile];
     Spread<A> spread;
+    InFront in_front;
   };
   Buffers() {}
 };

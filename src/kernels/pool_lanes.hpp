@@ -173,9 +173,19 @@ template <class V, int... L>
   return every_third<0>(a, b, c, all) + (every_third<1>(a, b, c, all) + every_third<2>(a, b, c, all));
 }
 
+/// 0, 1, 2, ...
+template <int... L>
+[[gnu::always_inline]] inline auto lanes_in_turn(LaneList<L...>) {
+  return typename Several<std::int32_t, sizeof...(L)>::type{L...};
+}
+
 /// Lanes moved up by `by`, with zeros behind.
 template <int by, class V, int... L>
 [[gnu::always_inline]] inline V moved_up(V v, LaneList<L...>) {
+#if defined(__AVX512F__)
+  // Without registers for indices.
+  if constexpr (sizeof...(L) == 16) return V(_mm512_maskz_alignr_epi32(0xffff, reinterpret_cast<__m512i>(v), __m512i{}, 16 - by));
+#endif
   return __builtin_shufflevector(v, V{}, (L < by ? static_cast<int>(sizeof...(L)) : L - by)...);
 }
 
@@ -295,6 +305,12 @@ struct Factors {
     A* const at = table + i / kLanes<A> * kLanes<A> * kElements + i % kLanes<A>;
     at[0] = at[-1];
     if constexpr (kParts) at[kLanes<A>] = at[kLanes<A> - 1];
+  }
+  /// A sum times the factor of element i, where A does not hold the sum.
+  static A multiply_one(double sum, const A* table, std::int64_t i) {
+    const A* const first = table + i / kLanes<A> * kLanes<A> * kElements + i % kLanes<A>;
+    const auto factor = static_cast<double>(first[0]);
+    return static_cast<A>(kParts ? sum * (factor + static_cast<double>(first[kLanes<A>])) : sum / factor);
   }
   /// The factors of a vector.
   struct Pair {
