@@ -75,13 +75,13 @@ struct Line {
 
 // --- columns --------------------------------------------------------------------------------------------------------
 
-/// sum_c = x_c + x_{c + step} + ... of K rows, times by_c if it `scales`, or the first ones for all with by_step 0;
-/// added to sum_c with `add`. Up to four rows of float32 are summed in pairs; in double two, one after the other:
-/// memory is then read from first to last. For `count` lines of sums, `pitch` apart. Zeros complete the last vector.
+/// sum_c = x_c + x_{c + step} + ... of K rows, times by_c if it `scales`; added to sum_c with `add`. Up to four rows of
+/// float32 are summed in pairs; in double two, one after the other: memory is then read from first to last. For `count`
+/// lines of sums, `pitch` apart. Zeros complete the last vector.
 template <int K, class A, class T>
 [[gnu::noinline]] void sum_few_rows(const T* x, std::int64_t step, std::int64_t n, const Row* rows,
-                                    const Line<A, T>* lines, std::int64_t count, bool scales, std::int64_t by_step,
-                                    bool add, A* sum, std::int64_t pitch) {
+                                    const Line<A, T>* lines, std::int64_t count, bool scales, bool add, A* sum,
+                                    std::int64_t pitch) {
   for (std::int64_t l = 0; l < count; ++l, sum += pitch) {
     const T* const from = x + rows[l].from;
     const A* const by = lines[l].by;
@@ -96,7 +96,7 @@ template <int K, class A, class T>
         if constexpr (K == 4) s = (s + row(1)) + (row(2) + row(3));
         if (!scales) s = before + s;
       }
-      if (scales) s = before + Factors<A>::multiply(s, by, c * by_step);
+      if (scales) s = before + Factors<A>::multiply(s, by, c);
       store<A>(s, sum + c);
     };
     std::int64_t c = 0;
@@ -113,8 +113,7 @@ template <int K, class A, class T>
 /// factors.
 template <class A, class T>
 [[gnu::noinline]] void sum_lines(const T* x, Rows outer, std::int64_t step, std::int64_t n, const Row* rows,
-                                 std::int64_t lines, const Line<A, T>* line, bool scales, std::int64_t by_step, A* sum,
-                                 std::int64_t pitch) {
+                                 std::int64_t lines, const Line<A, T>* line, bool scales, A* sum, std::int64_t pitch) {
   for (std::int64_t l = 0, some = 1; l < lines; l += some, sum += some * pitch) {
     const std::int64_t count = rows[l].count;
     // Lines of as many rows are summed by one loop.
@@ -128,8 +127,7 @@ template <class A, class T>
         auto* sum_some = count - i == 1 ? sum_few_rows<1, A, T> : sum_few_rows<2, A, T>;
         if constexpr (std::is_same_v<A, float>)
           if (count - i > 2) sum_some = count - i == 3 ? sum_few_rows<3, A, T> : sum_few_rows<4, A, T>;
-        sum_some(x + o * outer.step + i * step, step, n, rows + l, line + l, some, scales, by_step, o + i > 0, sum,
-                 pitch);
+        sum_some(x + o * outer.step + i * step, step, n, rows + l, line + l, some, scales, o + i > 0, sum, pitch);
       }
   }
 }
@@ -162,6 +160,7 @@ template <int S, int K, class A, class T>
     const auto vector = [=](int i) __attribute__((always_inline)) { return load<A>(at + i * kLanes<A>); };
     if constexpr (S == 2 && K == 2) return sum_pairs(vector(0), vector(1), All());
     if constexpr (S == 3) return sum_threes(vector(0), vector(1), vector(2), All());
+    if constexpr (S == 4 && kLanes<A> >= 4) return sum_fours(vector(0), vector(1), vector(2), vector(3), All());
     if constexpr (S == 4)
       return sum_pairs(sum_pairs(vector(0), vector(1), All()), sum_pairs(vector(2), vector(3), All()), All());
     return sum_terms_of(
@@ -366,10 +365,12 @@ struct Spread {
   bool has_more, is_among;
 };
 
-/// y_i = g_newest + ... + g_oldest, of `least` windows and perhaps one more.
+/// y_i = g_newest + ... + g_oldest, of `least` windows and perhaps one more; times the one factor of all lines if it
+/// `scales`.
 template <class A, class T>
 [[gnu::noinline]] void spread_lines(const Line<A, T>* lines, std::int64_t count, std::int64_t n,
-                                    const Spread<A>& spread) {
+                                    const Spread<A>& spread, bool scales) {
+  const auto factors = Factors<A>::at(lines->by, 0);
   const std::int64_t least = spread.least, advance = spread.advance, step = spread.period * kLanes<A>;
   const bool has_more = spread.has_more;
   for (std::int64_t first = 0; first < std::min(step, n); first += kLanes<A>) {
@@ -379,8 +380,10 @@ template <class A, class T>
       for (const Line<A, T>*line = lines, *const end = lines + count; line != end; ++line) {
         const A* g = line->from + at;
         T* y = line->to + first;
-        for (std::int64_t left = n - first; left > 0; left -= step, g += advance, y += step)
-          store_some<A>(sum(g), left, y);
+        for (std::int64_t left = n - first; left > 0; left -= step, g += advance, y += step) {
+          const Vec<A> all = sum(g);
+          store_some<A>(scales ? factors.times(all) : all, left, y);
+        }
       }
     };
     if (spread.is_among)

@@ -58,8 +58,8 @@ class Pass {
   Counts counts(const PoolAxis& axis) const { return {axis, c_.pool.count_include_pad, c_.pool.divisor != 0}; }
   double counted(const PoolAxis& axis, std::int64_t o) const { return counts(axis).of(o); }
   bool differs() const { return c_.pool.divisor == 0; }
-  /// Whether columns are multiplied by their factors rather than the results.
-  bool scales_columns() const { return way_ == Way::spread || (c_.backward && differs()); }
+  /// Whether rows of gradients are multiplied by their factors rather than the results.
+  bool scales_rows() const { return c_.backward && differs(); }
 
   // --- tiles --------------------------------------------------------------------------------------------------------
 
@@ -110,8 +110,8 @@ class Pass {
   [[gnu::noinline]] void prepare_factors(const Tile& t, Buffers<A, T>& b) const {
     std::fill(b.made, b.made + 4, -1.0);
     if (differs()) {
-      const std::int64_t first = scales_columns() ? std::max<std::int64_t>(t.c0, 0) : t.o0;
-      const std::int64_t last = scales_columns() ? std::min(t.c1, c_.w.from) : t.o1;
+      const std::int64_t first = scales_rows() ? std::max<std::int64_t>(t.c0, 0) : t.o0;
+      const std::int64_t last = scales_rows() ? std::min(t.c1, c_.w.from) : t.o1;
       counts(c_.pool.w).list(first, last, b.count);
     }
     Factors<A>::set(b.one, 0, differs() ? 1 : c_.pool.divisor);
@@ -201,7 +201,7 @@ class Pass {
       } else if (count_of(d) > 1) {
         const Row sums{0, count_of(d), 0, 1, 0};
         const LineOf line{};
-        sum_lines(rows.x, Rows{0, 1}, slice_size * d.step, rows.rows * rows.width, &sums, 1, &line, false, 0, b.columns,
+        sum_lines(rows.x, Rows{0, 1}, slice_size * d.step, rows.rows * rows.width, &sums, 1, &line, false, b.columns,
                   0);
         rows.x = b.columns;
       }
@@ -221,7 +221,6 @@ class Pass {
     }
   }
 
-  bool scales_rows() const { return c_.backward && differs(); }
   /// Whether what small windows read is first summed or scaled.
   bool reads_buffer() const { return scales_rows() || !c_.d.takes_one(); }
 
@@ -291,14 +290,14 @@ class Pass {
       const std::int64_t most = way_ == Way::short_spans && x + rows->from == x_ ? 1 : std::min(batch, row_count - r);
       for (; count < most; ++count) {
         if (differs() && (count == 0 || rows[count].counted != rows[count - 1].counted))
-          by = factors(d_count * rows[count].counted, scales_columns() ? width : n, count > 0, b);
+          by = factors(d_count * rows[count].counted, scales_rows() ? width : n, count > 0, b);
         if (!by) break;
         b.lines[count] = {columns + count * pitch, y + rows[count].to, by};
       }
       if (!take_lines(x, t, rows, count, b.lines)) {
         sum_lines(x, Rows{c_.h.from * c_.w.from * d.step, count_of(d)}, c_.w.from * c_.h.step, width, rows, count,
-                  b.lines, scales_columns(), differs() ? 1 : 0, columns + margin, pitch);
-        if (scales_columns() && differs())
+                  b.lines, scales_rows(), columns + margin, pitch);
+        if (scales_rows())
           for (std::int64_t l = 0; l < count; ++l) {
             if (d_count * rows[l].counted == 0 && count_of(d) * rows[l].count > 0)
               sum_differing(x, d, rows[l], width, columns + margin + l * pitch, b);
@@ -316,8 +315,9 @@ class Pass {
       // What is read beside the columns.
       const bool exact = way_ == Way::taps && t.results() % kLanes<A> == 0;
       const bool by_spans = way_ == Way::short_spans || way_ == Way::spans;
-      const std::int64_t before = by_spans ? 4 : 0, behind = by_spans ? 0 : !exact ? kSlack : c_.w.num == 2 ? 1 : 0;
-      if (!one_row_ || scales_columns() || t.c0 < 0 || t.c1 > c_.w.from || x + rows[0].from - x_ < before ||
+      const std::int64_t before = by_spans ? 4 : way_ == Way::spread ? 1 : 0;
+      const std::int64_t behind = by_spans ? 0 : !exact ? kSlack : c_.w.num == 2 ? 1 : 0;
+      if (!one_row_ || scales_rows() || t.c0 < 0 || t.c1 > c_.w.from || x + rows[0].from - x_ < before ||
           x + rows[count - 1].from + t.columns() + behind > x_ + size)
         return false;
       for (std::int64_t l = 0; l < count; ++l) lines[l].from = x + rows[l].from;
@@ -336,7 +336,7 @@ class Pass {
     for (std::int64_t i = d.first; i < d.last; i += d.step)
       for (std::int64_t j = first; j < first + row.count * c_.h.step; j += c_.h.step) {
         line.by = factors(counted(c_.pool.d, i) * counted(c_.pool.h, j), n, false, b);
-        sum_few_rows<1>(x + ((i - d.first) * c_.h.from + j) * c_.w.from, 0, n, &here, &line, 1, true, 1, true, sum, 0);
+        sum_few_rows<1>(x + ((i - d.first) * c_.h.from + j) * c_.w.from, 0, n, &here, &line, 1, true, true, sum, 0);
       }
   }
 
@@ -368,7 +368,7 @@ class Pass {
   [[gnu::noinline]] void store_lines(const Tile& t, LineOf* lines, std::int64_t count, Buffers<A, T>& b) const {
     const std::int64_t by_step = differs() && !c_.backward ? 1 : 0;
     std::int64_t n = t.results(), k = c_.w.most(), s = c_.w.num, step = c_.w.step;
-    if (way_ == Way::spread) return spread_lines(lines, count, n, b.spread);
+    if (way_ == Way::spread) return spread_lines(lines, count, n, b.spread, !differs());
     if (way_ == Way::sliding) {
       if constexpr (std::is_same_v<A, float>) return slide_line(*lines, k, n, by_step, b.sums, b.in_front);
       if constexpr (std::is_same_v<A, double>) sum_long_windows(lines->from, k, s, n, sizeof(T) == sizeof(A), b.sums);

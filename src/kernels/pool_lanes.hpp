@@ -179,12 +179,28 @@ template <int... L>
   return typename Several<std::int32_t, sizeof...(L)>::type{L...};
 }
 
+/// Sums of lanes `distance` apart, in turn of as many lanes of a as of b.
+template <int distance, class V, int... L>
+[[gnu::always_inline]] inline V sum_in_turn(V a, V b, LaneList<L...>) {
+  constexpr int n = sizeof...(L);
+  return __builtin_shufflevector(a, b, ((L & distance) != 0 ? L + n : L)...) +
+         __builtin_shufflevector(a, b, ((L & distance) != 0 ? L - distance + n : L + distance)...);
+}
+/// Sums of four neighbouring lanes of four vectors side by side.
+template <class V, int... L>
+[[gnu::always_inline]] inline V sum_fours(V a, V b, V c, V d, LaneList<L...> all) {
+  constexpr int n = sizeof...(L);
+  const V sums = sum_in_turn<2>(sum_in_turn<1>(a, b, all), sum_in_turn<1>(c, d, all), all);
+  return __builtin_shufflevector(sums, sums, (L % (n / 4) * 4 + L / (n / 4))...);
+}
+
 /// Lanes moved up by `by`, with zeros behind.
 template <int by, class V, int... L>
 [[gnu::always_inline]] inline V moved_up(V v, LaneList<L...>) {
 #if defined(__AVX512F__)
   // Without registers for indices.
-  if constexpr (sizeof...(L) == 16) return V(_mm512_maskz_alignr_epi32(0xffff, reinterpret_cast<__m512i>(v), __m512i{}, 16 - by));
+  if constexpr (sizeof...(L) == 16)
+    return V(_mm512_maskz_alignr_epi32(0xffff, reinterpret_cast<__m512i>(v), __m512i{}, 16 - by));
 #endif
   return __builtin_shufflevector(v, V{}, (L < by ? static_cast<int>(sizeof...(L)) : L - by)...);
 }
