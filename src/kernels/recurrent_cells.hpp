@@ -10,30 +10,13 @@
 
 namespace taper::kernels {
 
-/// e^x for x that is limited to where gates differ from their ends.
-template <class V>
-struct GatePower {
-  V scale, rest;  ///< scale (1 + rest)
-
-  explicit GatePower(V x) {
-    constexpr Element<V> kEnd = by_size<V>(87, 700);
-    const auto [shifted, part] = exp_parts(at_least<V>(-kEnd, at_most<V>(kEnd, x)));
-    scale = power_of_two(shifted), rest = part;
-  }
-};
-
 /// 1 / (1 + e^-x): 2 ulp, and no less than the smallest normal number.
 template <class V>
 inline V gate_sigmoid(V x) {
-  const GatePower<V> e(-x);
-  return 1 / (fused(e.scale, e.rest, e.scale) + 1);
-}
-/// The hyperbolic tangent, m / (m + 2) with m = e^2x - 1: 2.5 ulp.
-template <class V>
-inline V gate_tanh(V x) {
-  const GatePower<V> e(x + x);
-  const V m = fused(e.scale, e.rest, e.scale - 1);
-  return m / (m + 2);
+  constexpr Element<V> kEnd = by_size<V>(87, 700);
+  const auto [shifted, rest] = exp_parts(at_least<V>(-kEnd, at_most<V>(kEnd, -x)));
+  const V scale = power_of_two(shifted);
+  return 1 / (fused(scale, rest, scale) + 1);
 }
 
 /// `gates` comes in as a and goes out as the gates' values; `extra` is c (LSTM) or W_hn h + b_hn (GRU).
@@ -60,7 +43,7 @@ struct TanhCell {
   template <class T>
   [[gnu::flatten]] static void forward(std::int64_t n, const CellForward<T>& s) {
     // h = tanh(a)
-    for (AnyPack at{0, n}; at; at.next<T>()) at.store(s.h, gate_tanh(at(s.gates)));
+    for (AnyPack at{0, n}; at; at.next<T>()) at.store(s.h, vector_tanh(at(s.gates)));
   }
   template <class T>
   [[gnu::flatten]] static void backward(std::int64_t n, const CellBackward<T>& s) {
@@ -100,14 +83,14 @@ struct LstmCell {
     T *gi = s.gates, *gf = gi + n, *gg = gf + n, *go = gg + n;
     // c_t = f c_{t-1} + i g,  h_t = o tanh(c_t)
     for (AnyPack at{0, n}; at; at.next<T>()) {
-      const Pack<T> i = gate_sigmoid(at(gi)), f = gate_sigmoid(at(gf)), g = gate_tanh(at(gg));
+      const Pack<T> i = gate_sigmoid(at(gi)), f = gate_sigmoid(at(gf)), g = vector_tanh(at(gg));
       const Pack<T> o = gate_sigmoid(at(go)), c = fused(f, at(s.c_before), i * g);
       at.store(gi, i);
       at.store(gf, f);
       at.store(gg, g);
       at.store(go, o);
       at.store(s.extra, c);
-      at.store(s.h, o * gate_tanh(c));
+      at.store(s.h, o * vector_tanh(c));
     }
   }
   template <class T>
@@ -117,7 +100,7 @@ struct LstmCell {
     // dc_t += dh o (1 - tanh(c)^2);  di = dc g i (1 - i), df = dc c_{t-1} f (1 - f), dg = dc i (1 - g^2),
     // do = dh tanh(c) o (1 - o);  dc_{t-1} = dc f
     for (AnyPack at{0, n}; at; at.next<T>()) {
-      const Pack<T> dh = at(s.dy) + at(s.dh), t = gate_tanh(at(s.extra));
+      const Pack<T> dh = at(s.dy) + at(s.dh), t = vector_tanh(at(s.extra));
       const Pack<T> i = at(gi), f = at(gf), g = at(gg), o = at(go);
       const Pack<T> dc = at(s.dc) + dh * o * (1 - t * t);
       at.store(di, dc * g * (i * (1 - i)));
@@ -139,7 +122,7 @@ struct GruCell {
     // n = tanh(a_n + r hidden),  h_t = n + z (h_{t-1} - n)
     for (AnyPack at{0, n}; at; at.next<T>()) {
       const Pack<T> r = gate_sigmoid(at(gr)), z = gate_sigmoid(at(gz));
-      const Pack<T> m = gate_tanh(fused(r, at(s.extra), at(gn)));
+      const Pack<T> m = vector_tanh(fused(r, at(s.extra), at(gn)));
       at.store(gr, r);
       at.store(gz, z);
       at.store(gn, m);
