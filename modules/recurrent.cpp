@@ -6,6 +6,7 @@
 #include "base/fail.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
+#include "taper/ops.hpp"
 
 namespace taper::nn {
 
@@ -55,8 +56,8 @@ T* last_c(const RecurrentParams& p, const autograd::Operand& output) {
 template <class T>
 void recurrent_forward(const ForwardArgs& args) {
   const auto& p = args.attributes_as<RecurrentParams>();
-  kernels::recurrent_forward(p, inputs_of<T>(p, args.inputs), args.output.as<T>(), last_c<T>(p, args.output),
-                             args.aux[0].as<T>());
+  T* const c_n = args.aux.size() > 1 ? args.aux[1].as<T>() : last_c<T>(p, args.output);
+  kernels::recurrent_forward(p, inputs_of<T>(p, args.inputs), args.output.as<T>(), c_n, args.aux[0].as<T>());
 }
 
 template <class T>
@@ -209,7 +210,7 @@ Tensor state_or_zeros(const Tensor& state, const Shape& shape, DType dtype) {
 }
 
 Tensor run_recurrent(const RecurrentParams& params, const Tensor& x, const RecurrentWeights& weights, const Tensor& h_0,
-                     const Tensor& c_0, const Shape& output) {
+                     const Tensor& c_0, const Shape& output, Tensor* c_n) {
   // No more than 16 numbers are kept for each hidden one, and this refuses sizes for which they cannot be counted.
   const Shape bound{params.steps, params.batch, params.hidden_size, 16};
   // The last four are filled in below.
@@ -225,8 +226,17 @@ Tensor run_recurrent(const RecurrentParams& params, const Tensor& x, const Recur
   for (std::size_t i = 0; i < count; ++i) differentiable |= inputs[i].tensor->requires_grad();
   const bool with_backward = differentiable && autograd::is_grad_enabled();
   const Tensor memory = empty({kernels::recurrent_memory(params, with_backward)}, x.dtype());
-  const Input aux[] = {memory};
-  return apply(op_of(params), {inputs, count}, output, x.dtype(), &params, sizeof params, aux);
+  const Shape c_shape{params.batch, params.hidden_size};
+  const bool together = c_n != nullptr && with_backward;
+  if (c_n != nullptr && !together) *c_n = empty(c_shape, x.dtype());
+  const Input aux[] = {memory, c_n != nullptr ? *c_n : memory};
+  const std::int64_t size = output.numel();
+  const Tensor y = apply(op_of(params), {inputs, count}, together ? Shape{size + c_shape.numel()} : output, x.dtype(),
+                         &params, sizeof params, {aux, c_n != nullptr && !together ? 2U : 1U});
+  if (!together) return y;
+  // What is recorded has one result, so that both gradients arrive at once.
+  *c_n = y.narrow(0, size, c_shape.numel()).reshape({c_shape[0], c_shape[1]});
+  return reshape(y.narrow(0, 0, size), {output.begin(), output.end()});
 }
 
 RecurrentWeights initial_weights(CellKind cell, std::int64_t input_size, std::int64_t hidden_size, bool bias,

@@ -38,10 +38,10 @@ void check_state(const char* where, const char* name, const Tensor& state, const
 /// The state, or zeros.
 Tensor state_or_zeros(const Tensor& state, const Shape& shape, DType dtype);
 
-/// One layer in one direction as one recorded operation. The result has the shape `output`, which holds y, and after it
-/// the last c of LSTM if it is larger by so much. Everything has been checked.
+/// One layer in one direction as one recorded operation, whose result y has the shape `output`. `c_n`, unless null,
+/// receives the last c of LSTM, [batch, hidden_size], which gradients flow through too. Everything has been checked.
 Tensor run_recurrent(const kernels::RecurrentParams& params, const Tensor& x, const RecurrentWeights& weights,
-                     const Tensor& h_0, const Tensor& c_0, const Shape& output);
+                     const Tensor& h_0, const Tensor& c_0, const Shape& output, Tensor* c_n = nullptr);
 
 /// Uniform in +-1 / sqrt(hidden_size), the biases undefined unless asked for, the projection unless its size is above
 /// 0.

@@ -126,13 +126,10 @@ Tensor run_direction(const Call& call, const Tensor& x, std::size_t i, const LST
   const Shape shape = x.shape().with(x.shape().rank() - 1, call.state());
   const Tensor h_0 = state_at(call, state.h, call.state(), i, x.dtype());
   const Tensor c_0 = has_c(call.cell) ? state_at(call, state.c, call.hidden, i, x.dtype()) : Tensor();
-  const bool packed = finals.wanted && has_c(call.cell);
-  const std::int64_t final_size = batch * call.hidden;
-  Tensor y = run_recurrent(params, x, call.weights[i], h_0, c_0, packed ? Shape{shape.numel() + final_size} : shape);
-  if (packed) {
-    finals.c.push_back(y.narrow(0, shape.numel(), final_size).reshape({batch, call.hidden}));
-    y = reshape(y.narrow(0, 0, shape.numel()), {shape.begin(), shape.end()});
-  }
+  Tensor c_n;
+  const bool with_c = finals.wanted && has_c(call.cell);
+  const Tensor y = run_recurrent(params, x, call.weights[i], h_0, c_0, shape, with_c ? &c_n : nullptr);
+  if (with_c) finals.c.push_back(c_n);
   if (finals.wanted)
     finals.h.push_back(y.select(time_first ? 0 : 1, reverse ? 0 : steps - 1).reshape({batch, call.state()}));
   return y;

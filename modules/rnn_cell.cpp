@@ -45,8 +45,9 @@ LSTMState run(CellKind cell, const Tensor& input, const RecurrentWeights& weight
   const Tensor h = state_or_zeros(state.h, shape, input.dtype());
   if (!has_c(cell)) return {run_recurrent(params, input, weights, h, Tensor(), shape), {}};
   const Tensor c = state_or_zeros(state.c, shape, input.dtype());
-  const Tensor both = run_recurrent(params, input, weights, h, c, Shape{2}.concat(shape));
-  return {both.select(0, 0), both.select(0, 1)};
+  Tensor c_n;
+  const Tensor h_n = run_recurrent(params, input, weights, h, c, shape, &c_n);
+  return {h_n, reshape(c_n, {shape.begin(), shape.end()})};
 }
 
 }  // namespace
