@@ -280,8 +280,11 @@ class Pass {
     // Columns of the source are aligned.
     const std::int64_t margin = first - t.c0, pitch = rounded_up(t.columns());
     A* const columns = b.columns + kSlack + rounded_up(margin) - margin;
+    const bool is_staged = add_ || has_copies_;
     const std::int64_t batch =
-        way_ == Way::sliding ? 1 : std::clamp<std::int64_t>(kBatch / std::max(pitch, results_pitch(n)), 1, kRows);
+        way_ == Way::sliding
+            ? 1
+            : std::clamp<std::int64_t>(kBatch / std::max(pitch, is_staged ? results_pitch(n) : (n + 1) / 2), 1, kRows);
     for (std::int64_t r = 0, count; r < row_count; r += count) {
       const Row* const rows = b.rows + r;
       count = 0;

@@ -128,14 +128,17 @@ inline std::int64_t count_of(const Taps& t) { return (t.last - t.first + t.step 
 [[gnu::noinline]] inline std::int64_t list_rows(const Reads& reads, bool backward, std::int64_t first,
                                                 std::int64_t last, std::int64_t from_width, std::int64_t to_width,
                                                 const Counts& counts, bool sorts, Row* rows) {
-  const bool takes_one = reads.takes_one();
-  ReadsCursor cursor(reads, first);
   std::int64_t n = 0;
-  for (std::int64_t i = first; i < last; ++i, cursor.next()) {
-    if (takes_one) {
-      rows[n++] = {i * from_width, 1, i * to_width, 1, 1};
-      continue;
+  if (reads.takes_one()) {
+    for (Row row{first * from_width, 1, first * to_width, 1, 1}; n < last - first; ++n) {
+      rows[n] = row;
+      row.from += from_width;
+      row.to += to_width;
     }
+    return n;
+  }
+  ReadsCursor cursor(reads, first);
+  for (std::int64_t i = first; i < last; ++i, cursor.next()) {
     const Taps taps = cursor.taps();
     const std::int64_t from = taps.first * from_width, count = count_of(taps);
     if (n > 0 && backward && reads.den > 1 && rows[n - 1].from == from && rows[n - 1].count == count) {
