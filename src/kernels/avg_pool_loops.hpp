@@ -151,7 +151,7 @@ template <class Term>
 }
 
 /// y_o = x_{S o} + x_{S o + step} + ... of K terms, or k for K = 0, as many windows at a time as fill a vector. Reads
-/// what windows would hold that complete the last vector, and S - 1 elements more.
+/// what windows would hold that complete the last vector, and S - 1 elements more; two vectors more where S = 2, K = 3.
 template <int S, int K, class A, class T>
 [[gnu::noinline]] void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k,
                                 std::int64_t step, std::int64_t by_step) {
@@ -175,9 +175,53 @@ template <int S, int K, class A, class T>
   for (std::int64_t l = 0; l < count; ++l) {
     const Line<A, T> line = lines[l];
     auto factor = Factors<A>::at(line.by, 0);
+    [[maybe_unused]] Vec<A> even = every_second<0>(load<A>(line.from), load<A>(line.from + kLanes<A>), All());
     for (std::int64_t o = 0; o < n; o += kLanes<A>) {
       if (by_step != 0) factor = Factors<A>::at(line.by, o);
-      store_some<A>(factor.times(sum(line.from + S * o)), n - o, line.to + o);
+      const A* const at = line.from + S * o;
+      Vec<A> v;
+      if constexpr (S == 2 && K == 3) {
+        // Of the third terms all but the last are first terms.
+        const Vec<A> first = even, odd = every_second<1>(load<A>(at), load<A>(at + kLanes<A>), All());
+        even = every_second<0>(load<A>(at + 2 * kLanes<A>), load<A>(at + 3 * kLanes<A>), All());
+        v = first + (odd + moved<1>(first, even, All()));
+      } else {
+        v = sum(at);
+      }
+      store_some<A>(factor.times(v), n - o, line.to + o);
+    }
+  }
+}
+
+/// The same for S = 1 and k >= 4 elements side by side, which share what is summed in the four lanes. Reads two vectors
+/// more.
+template <class A, class T>
+[[gnu::noinline]] void sum_overlapping(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k,
+                                       std::int64_t, std::int64_t by_step) {
+  using All = std::make_integer_sequence<int, kLanes<A>>;
+  const std::int64_t whole = k / 4 * 4, rest = k % 4;
+  for (std::int64_t l = 0; l < count; ++l) {
+    const Line<A, T> line = lines[l];
+    auto factor = Factors<A>::at(line.by, 0);
+    // u_i = x_i + x_{i + 4} + ..., and v_i with one that is left over
+    Vec<A> u{}, v{};
+    for (std::int64_t o = -kLanes<A>; o < n; o += kLanes<A>) {
+      const A* const x = line.from + o + kLanes<A>;
+      Vec<A> next_u = load<A>(x), next_v = rest > 0 ? next_u + load<A>(x + k - 4) : next_u;
+      for (std::int64_t t = 4; t < whole; t += 4) {
+        const Vec<A> four = load<A>(x + t);
+        next_u += four;
+        next_v += four;
+      }
+      if (o >= 0) {
+        const Vec<A> s1 = rest == 3 ? moved<1>(v, next_v, All()) : moved<1>(u, next_u, All());
+        const Vec<A> s2 = rest >= 2 ? moved<2>(v, next_v, All()) : moved<2>(u, next_u, All());
+        const Vec<A> s3 = moved<3>(v, next_v, All());
+        if (by_step != 0) factor = Factors<A>::at(line.by, o);
+        store_some<A>(factor.times((u + s1) + (s2 + s3)), n - o, line.to + o);
+      }
+      u = next_u;
+      v = next_v;
     }
   }
 }
@@ -187,14 +231,16 @@ template <class A, class T>
 void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k, std::int64_t s,
               std::int64_t step, std::int64_t by_step) {
   const bool few = k <= 4 && (step == 1 || k == 1);
-  const auto sum = s == 3          ? sum_taps<3, 3, A, T>
-                   : s == 4        ? sum_taps<4, 4, A, T>
-                   : s == 2        ? few && k == 2   ? sum_taps<2, 2, A, T>
-                                     : few && k == 3 ? sum_taps<2, 3, A, T>
-                                                     : sum_taps<2, 0, A, T>
-                          : few && k == 1 ? sum_taps<1, 1, A, T>
-                   : few && k == 3 ? sum_taps<1, 3, A, T>
-                                   : sum_taps<1, 0, A, T>;
+  auto* sum = s == 3          ? sum_taps<3, 3, A, T>
+              : s == 4        ? sum_taps<4, 4, A, T>
+              : s == 2        ? few && k == 2   ? sum_taps<2, 2, A, T>
+                                : few && k == 3 ? sum_taps<2, 3, A, T>
+                                                : sum_taps<2, 0, A, T>
+                     : few && k == 1 ? sum_taps<1, 1, A, T>
+              : few && k == 3 ? sum_taps<1, 3, A, T>
+                              : sum_taps<1, 0, A, T>;
+  if constexpr (kVectorWidth > 16)  // the baseline is kept small
+    if (s == 1 && step == 1 && k >= 4) sum = sum_overlapping<A, T>;
   sum(lines, count, n, k, step, by_step);
 }
 
@@ -291,57 +337,52 @@ inline bool slide_sums(const double* x, std::int64_t k, std::int64_t n, double* 
     for (std::int64_t o = 1; o < n; ++o) sums[o] = sums[o * s];
 }
 
-/// What is in front of each element of a row, of vectors of it: of an element in its vector, and of the vector.
-struct InFront {
-  static constexpr std::int64_t kVectors = 1044;
-  double of_vector[kVectors];
-  float less[2][kVectors];  ///< what is between vectors
-};
-
 /// y_o = (x_o + ... + x_{o + k - 1}) times its factor for o < n, of float32: what is in front of o + k less what is in
 /// front of o. Sums within vectors are taken in float32, those of vectors in double, so that nothing adds up along the
 /// row. An infinity, or a sum too large for float32, would spoil those behind it: such rows are summed one window at a
-/// time. `inner` has room for what windows read, and for two vectors more.
+/// time. `inner` has room for what windows read and for two vectors more, `of_vector` for as many vectors.
 [[gnu::noinline]] inline void slide_line(const Line<float, float> line, std::int64_t k, std::int64_t n,
-                                         std::int64_t by_step, float* inner, InFront& front) {
+                                         std::int64_t by_step, float* inner, double* of_vector) {
   constexpr int kAll = kLanes<float>, kLag = 8;
   using All = std::make_integer_sequence<int, kAll>;
   using Index = typename Several<std::int32_t, kAll>::type;
-  const std::int64_t whole = k / kAll, rest = k % kAll, vectors = (n - 1) / kAll + 1, last = vectors + whole;
+  const std::int64_t whole = k / kAll, rest = k % kAll, last = (n - 1) / kAll + 1 + whole;
+  // As few as stay near: they go round. The first vector is there twice, for loads that go over the end.
+  std::int64_t room = 16 * kAll;
+  while (room < k + (kLag + 4) * kAll) room *= 2;
+  const auto at = [=](std::int64_t i) __attribute__((always_inline)) { return inner + (i & (room - 1)); };
   // inner_{u, l} = x_{u kAll - 1} + ... + x_{u kAll + l - 1}; its last are added up when they are in memory
-  double total = 0;
-  for (std::int64_t u = 0; u <= last + kLag; ++u) {
-    if (u <= last) {
-      const float* const x = line.from + u * kAll;
-      Vec<float> sum = u > 0 ? load<float>(x - 1) : moved_up<1>(load<float>(x), All());
-      sum += moved_up<1>(sum, All());
-      sum += moved_up<2>(sum, All());
-      if constexpr (kAll > 4) sum += moved_up<4>(sum, All());
-      if constexpr (kAll > 8) sum += moved_up<8>(sum, All());
-      store<float>(sum, inner + u * kAll);
-    }
-    if (u < kLag) continue;
-    front.of_vector[u - kLag] = total;
-    total += static_cast<double>(inner[(u - kLag) * kAll + kAll - 1]);
-  }
-  total = front.of_vector[(n - 1 + k) / kAll] + static_cast<double>(inner[n - 1 + k]);
-  if (!(total - total == 0)) {
-    for (std::int64_t o = 0; o < n; ++o)
-      line.to[o] = Factors<float>::multiply_one(sum_row(line.from + o, k), line.by, o * by_step);
-    return;
-  }
-  for (int i = 0; i < 2; ++i)
-    for (std::int64_t v = 0; v < vectors; ++v)
-      front.less[i][v] = static_cast<float>(front.of_vector[v + whole + i] - front.of_vector[v]);
+  const auto store_sums = [=](Vec<float> sum, std::int64_t u) __attribute__((always_inline)) {
+    sum += moved_up<1>(sum, All());
+    sum += moved_up<2>(sum, All());
+    if constexpr (kAll > 4) sum += moved_up<4>(sum, All());
+    if constexpr (kAll > 8) sum += moved_up<8>(sum, All());
+    float* const to = at(u * kAll);
+    store<float>(sum, to);
+    if (to == inner) store<float>(sum, inner + room);
+  };
   const Index is_behind = lanes_in_turn(All()) >= static_cast<std::int32_t>(kAll - rest);
   auto factor = Factors<float>::at(line.by, 0);
-  for (std::int64_t v = 0; v < vectors; ++v) {
-    const float* const at = inner + v * kAll;
-    const Vec<float> here = front.less[0][v] - Vec<float>{}, behind = front.less[1][v] - Vec<float>{};
-    const Vec<float> sum = ((is_behind ? behind : here) + load<float>(at + k)) - load<float>(at);
-    if (by_step != 0) factor = Factors<float>::at(line.by, v * kAll);
-    store_some<float>(factor.times(sum), n - v * kAll, line.to + v * kAll);
+  store_sums(moved_up<1>(load<float>(line.from), All()), 0);
+  double total = 0;
+  for (std::int64_t u = 1; u <= last + kLag; ++u) {
+    if (u <= last) store_sums(load<float>(line.from + u * kAll - 1), u);
+    if (u < kLag) continue;
+    const std::int64_t v = u - kLag - whole - 1;
+    of_vector[u - kLag] = total;
+    if (v >= 0) {
+      const Vec<float> here = static_cast<float>(of_vector[v + whole] - of_vector[v]) - Vec<float>{},
+                       behind = static_cast<float>(total - of_vector[v]) - Vec<float>{};
+      const Vec<float> sum = ((is_behind ? behind : here) + load<float>(at(v * kAll + k))) - load<float>(at(v * kAll));
+      if (by_step != 0) factor = Factors<float>::at(line.by, v * kAll);
+      store_some<float>(factor.times(sum), n - v * kAll, line.to + v * kAll);
+    }
+    total += static_cast<double>(at((u - kLag) * kAll)[kAll - 1]);
   }
+  total = of_vector[(n - 1 + k) / kAll] + static_cast<double>(*at(n - 1 + k));
+  if (total - total == 0) return;
+  for (std::int64_t o = 0; o < n; ++o)
+    line.to[o] = Factors<float>::multiply_one(sum_row(line.from + o, k), line.by, o * by_step);
 }
 
 // --- windows over elements ------------------------------------------------------------------------------------------

@@ -316,7 +316,8 @@ class Pass {
     if constexpr (std::is_same_v<A, T>) {
       const std::int64_t size = c_.pool.planes * c_.d.from * c_.h.from * c_.w.from;
       // What is read beside the columns.
-      const bool exact = way_ == Way::taps && t.results() % kLanes<A> == 0;
+      const bool shares = c_.w.num == 2 ? c_.w.most() == 3 : c_.w.num == 1 && c_.w.most() > 3;
+      const bool exact = way_ == Way::taps && t.results() % kLanes<A> == 0 && !shares;
       const bool by_spans = way_ == Way::short_spans || way_ == Way::spans;
       const std::int64_t before = by_spans ? 4 : way_ == Way::spread ? 1 : 0;
       const std::int64_t behind = by_spans ? 0 : !exact ? kSlack : c_.w.num == 2 ? 1 : 0;

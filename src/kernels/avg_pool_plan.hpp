@@ -173,7 +173,7 @@ struct Buffers {
   union {
     Span spans[kTile];
     Spread<A> spread;
-    InFront in_front;
+    double in_front[kSpan / 4 + 4];  ///< of vectors
   };
   Buffers() {}
 };

@@ -34,11 +34,6 @@ struct SmallRows {
   const T* factors(std::int64_t window) const { return by[window == 0 ? 0 : window + 1 < windows ? 1 : 2]; }
 };
 
-/// Lanes of two vectors side by side, from lane `first` on.
-template <int first, class V, int... L>
-[[gnu::always_inline]] inline V moved(V a, V b, LaneList<L...>) {
-  return __builtin_shufflevector(a, b, (L + first)...);
-}
 /// The lanes of two vectors in turn, from half of them on or not.
 template <bool half, class V, int... L>
 [[gnu::always_inline]] inline V mixed(V a, V b, LaneList<L...>) {

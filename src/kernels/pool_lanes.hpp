@@ -173,6 +173,12 @@ template <class V, int... L>
   return every_third<0>(a, b, c, all) + (every_third<1>(a, b, c, all) + every_third<2>(a, b, c, all));
 }
 
+/// Lanes of two vectors side by side, from lane `first` on.
+template <int first, class V, int... L>
+[[gnu::always_inline]] inline V moved(V a, V b, LaneList<L...>) {
+  return __builtin_shufflevector(a, b, (L + first)...);
+}
+
 /// 0, 1, 2, ...
 template <int... L>
 [[gnu::always_inline]] inline auto lanes_in_turn(LaneList<L...>) {
