@@ -124,6 +124,8 @@ double rate(void (*function)(float*)) {
 
 // Memory.
 
+constexpr std::size_t kMegabyte = std::size_t(1) << 20;
+
 using Lanes [[gnu::vector_size(64)]] = std::int64_t;
 
 /// Blocks of 8 x 64 bytes.
@@ -131,6 +133,16 @@ EACH_LEVEL void read(const Lanes* x, std::size_t blocks) {
   Lanes sum[8] = {};
   for (std::size_t b = 0; b < blocks; ++b)
     for (std::size_t i = 0; i < 8; ++i) sum[i] ^= x[8 * b + i];
+  for (std::size_t i = 1; i < 8; ++i) sum[0] ^= sum[i];
+  sink = double(sum[0][0]);
+}
+
+/// The same from eight places at a time: more lines are then on their way from memory.
+EACH_LEVEL void read_apart(const Lanes* x, std::size_t blocks) {
+  Lanes sum[8] = {};
+  const std::size_t part = blocks / 8 * 8;
+  for (std::size_t b = 0; b < part; b += 2)
+    for (std::size_t i = 0; i < 8; ++i) sum[i] ^= x[i * part + b] ^ x[i * part + b + 1];
   for (std::size_t i = 1; i < 8; ++i) sum[0] ^= sum[i];
   sink = double(sum[0][0]);
 }
@@ -171,29 +183,26 @@ struct Bandwidth {
   double update;  ///< in place; each byte counts as read and as written
 };
 
-/// Bytes a second, read and written together, within `bytes`.
+/// Bytes a second, read and written together, of data of so many bytes that is walked again and again.
 Bandwidth bandwidth(Lanes* memory, std::size_t bytes) {
-  // Small levels are walked several times in one timed run, large ones chunk after chunk in several.
-  const std::size_t chunk = std::min(bytes, std::size_t(1) << 22), chunks = bytes / chunk;
-  const std::size_t passes = std::max<std::size_t>(1, (std::size_t(1) << 20) / chunk), blocks = chunk / 512;
-  const auto rate = [&](std::size_t stride, const auto& body) {
-    std::size_t turn = 0;
-    return double(blocks * 512 * passes) / shortest(0.2, [&] {
-             Lanes* first = memory + turn++ % chunks * (stride / sizeof(Lanes));
+  // What is small is walked several times in one timed run.
+  const std::size_t passes = std::max<std::size_t>(1, (std::size_t(1) << 20) / bytes), blocks = bytes / 1024 * 2;
+  const auto rate = [&](const auto& body) {
+    return double(blocks * 512 * passes) / shortest(0.1, [&] {
              for (std::size_t i = 0; i < passes; ++i) {
-               body(first);
+               body();
                asm volatile("" ::: "memory");
              }
            });
   };
-  const std::size_t half = bytes / 2 / sizeof(Lanes);
-  Bandwidth found{rate(chunk, [&](Lanes* x) { read(x, blocks); }), rate(chunk, [&](Lanes* y) { write(y, blocks); }),
-                  rate(chunk / 2, [&](Lanes* x) { copy(x, x + half, blocks / 2); }),
-                  2 * rate(chunk, [&](Lanes* y) { update(y, blocks); })};
+  Lanes* const middle = memory + blocks * 4;
+  Bandwidth found{rate([&] { read(memory, blocks); }), rate([&] { write(memory, blocks); }),
+                  rate([&] { copy(memory, middle, blocks / 2); }), 2 * rate([&] { update(memory, blocks); })};
+  if (bytes >= 8 * kMegabyte) found.read = std::max(found.read, rate([&] { read_apart(memory, blocks); }));
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("avx512f") && bytes > (std::size_t(1) << 23)) {
-    found.write = std::max(found.write, rate(chunk, [&](Lanes* y) { stream_512(nullptr, y, blocks * 8); }));
-    found.copy = std::max(found.copy, rate(chunk / 2, [&](Lanes* x) { stream_512(x, x + half, blocks / 2 * 8); }));
+  if (__builtin_cpu_supports("avx512f") && bytes >= (std::size_t(1) << 21)) {
+    found.write = std::max(found.write, rate([&] { stream_512(nullptr, memory, blocks * 8); }));
+    found.copy = std::max(found.copy, rate([&] { stream_512(memory, middle, blocks * 4); }));
   }
 #endif
   return found;
@@ -237,20 +246,24 @@ double fork_cost() {
 int main() {
   std::printf("{\n  \"peak_float32\": %.4g,\n  \"peak_float64\": %.4g,\n", peak<float>(), peak<double>());
   std::printf("  \"divisions\": %.4g,\n  \"roots\": %.4g,\n", rate(divide), rate(take_roots));
-  const struct {
-    const char* name;
-    long size;
-  } levels[] = {{"L1", cache_size(1)}, {"L2", cache_size(2)}, {"L3", cache_size(3)}, {"memory", 0}};
-  constexpr std::size_t kMemory = std::size_t(256) << 20;
-  auto* memory = static_cast<Lanes*>(::operator new(kMemory, std::align_val_t(4096)));
-  std::memset(static_cast<void*>(memory), 1, kMemory);
-  std::printf("  \"levels\": [\n");
-  for (const auto& level : levels) {
-    if (level.size <= 0 && level.name[0] == 'L') continue;
-    const Bandwidth found = bandwidth(memory, level.size > 0 ? std::size_t(level.size) / 2 : kMemory);
-    std::printf(
-        "    {\"name\": \"%s\", \"size\": %ld, \"read\": %.4g, \"write\": %.4g, \"copy\": %.4g, \"update\": %.4g}%s\n",
-        level.name, level.size, found.read, found.write, found.copy, found.update, level.size > 0 ? "," : "");
+  // Within the first level, within the second, and from there on steps: the last level may be shared with other
+  // programs, so where it ends must be seen.
+  std::vector<std::size_t> sizes;
+  if (const auto size = std::size_t(cache_size(1)); size > 0) sizes = {size / 2, size * 2};
+  if (const auto size = std::size_t(cache_size(2)); size > 0) sizes.push_back(size / 2);
+  for (std::size_t size = kMegabyte * 2; size < 2 * std::size_t(std::max(cache_size(3), 32 * long(kMegabyte)));
+       size *= 2) {
+    sizes.push_back(size);
+    sizes.push_back(size / 2 * 3);
+  }
+  sizes.push_back(256 * kMegabyte);
+  auto* memory = static_cast<Lanes*>(::operator new(sizes.back(), std::align_val_t(4096)));
+  std::memset(static_cast<void*>(memory), 1, sizes.back());
+  std::printf("  \"bandwidths\": [\n");
+  for (const std::size_t size : sizes) {
+    const Bandwidth found = bandwidth(memory, size);
+    std::printf("    {\"size\": %zu, \"read\": %.4g, \"write\": %.4g, \"copy\": %.4g, \"update\": %.4g}%s\n", size,
+                found.read, found.write, found.copy, found.update, size == sizes.back() ? "" : ",");
   }
   std::printf("  ],\n  \"fork\": %.3g\n}\n", fork_cost());
   ::operator delete(memory, std::align_val_t(4096));

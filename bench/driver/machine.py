@@ -1,7 +1,10 @@
 """What the machine can do at most, and how long a row's work must take at least."""
 
 import json
+import math
 import subprocess
+
+KINDS = ("read", "write", "copy", "update")
 
 
 def measured(program):
@@ -19,18 +22,22 @@ class Machine:
         for name in ("peak_float32", "peak_float64", "divisions", "roots"):
             self.constants[name] = max(self.constants[name], again[name])
         self.constants["fork"] = min(self.constants["fork"], again["fork"])
-        for level, other in zip(self.constants["levels"], again["levels"]):
-            level.update({kind: max(level[kind], other[kind]) for kind in ("read", "write", "copy", "update")})
+        for one, other in zip(self.constants["bandwidths"], again["bandwidths"]):
+            one.update({kind: max(one[kind], other[kind]) for kind in KINDS})
 
-    def level(self, size):
-        """The nearest level of memory that holds so many bytes."""
-        levels = self.constants["levels"]
-        return next((level for level in levels if level["size"] >= size), levels[-1])
+    def bandwidth(self, size):
+        """Bytes a second of each kind within data of so many bytes: between those of the sizes next to it."""
+        known = self.constants["bandwidths"]
+        above = next((i for i, one in enumerate(known) if one["size"] >= size), len(known) - 1)
+        low, high = known[max(above - 1, 0)], known[above]
+        span = math.log(high["size"] / low["size"])
+        share = min(max(math.log(size / low["size"]) / span, 0), 1) if span and size else 0
+        return {kind: low[kind] + share * (high[kind] - low[kind]) for kind in KINDS}
 
     def seconds(self, phase):
         """Arithmetic and memory run at the same time; of the bytes, as much as possible is copied."""
         peak = self.constants["peak_float64" if phase.double else "peak_float32"]
-        level = self.level(phase.read + phase.write + phase.update)
+        level = self.bandwidth(phase.read + phase.write + phase.update)
         copied = min(phase.read, phase.write)
         moving = (
             2 * copied / level["copy"]

@@ -7,6 +7,8 @@ import platform
 import subprocess
 from pathlib import Path
 
+from machine import KINDS
+
 HEADING = f"{'row':62} {'asked':>6} {'ratio':>7} {'minima':>7} {'bound':>6}  met  peers (ratio)"
 YES = {True: "yes", False: "no", None: ""}
 
@@ -63,6 +65,10 @@ def counted(entries):
     return f"{sum(entry['met'] for entry in judged)} of {len(judged)} are met."
 
 
+def size_text(size):
+    return f"{size >> 20} MB" if size >> 20 else f"{size >> 10} KB"
+
+
 def machine_section(machine):
     out = [
         "## Machine",
@@ -74,10 +80,10 @@ def machine_section(machine):
         f"- an empty OpenMP region of two threads: {machine['fork'] * 1e6:.1f} us",
     ]
     return out + table(
-        ["GB/s", "read", "write", "copy (both counted)", "in place (both counted)"],
+        ["GB/s within", "read", "write", "copy (both counted)", "in place (both counted)"],
         [
-            [level["name"], *(f"{level[kind] / 1e9:.0f}" for kind in ("read", "write", "copy", "update"))]
-            for level in machine["levels"]
+            [size_text(one["size"]), *(f"{one[kind] / 1e9:.0f}" for kind in KINDS)]
+            for one in machine["bandwidths"]
         ],
     )
 
@@ -125,7 +131,8 @@ def growth_section(curves):
     return [
         "## Growth",
         "",
-        f"How the time grows when one extent doubles: the worst step of each curve, and all. {counted(curves)}",
+        "How the time grows when one extent doubles: the worst step of each curve, and all. Where data leaves a cache, as "
+        f"much more is allowed as the least time that memory allows grows by. {counted(curves)}",
         *table(
             ["curve", "sizes", "at most", "worst", "at", "met", "every doubling"],
             [

@@ -274,12 +274,15 @@ for f, changed, slow in (("sgd", 1, 0), ("momentum", 2, 0), ("adam", 3, 1), ("ad
 
 @dataclass
 class Growth:
-    """`task` with `{n}` at each of `sizes`; a doubling may cost up to `cliff` times."""
+    """`task` with `{n}` at each of `sizes`; a doubling may cost up to `cliff` times, and more only by as much as the
+    least time for `bound(n)`, a list of phases, grows by more than 2, 4, 8... times, because data leaves a cache.
+    """
 
     name: str
     task: str
     sizes: list
     cliff: float
+    bound: object = None
 
 
 def doublings(first, last):
@@ -292,11 +295,14 @@ GROWTH = [
     Growth("batch of conv1d k3 (n,32,256)", "conv1d n={n} c=32 f=32 l=256 k=3 p=1 pass=both", doublings(1, 64), 2.5),
     Growth("length of conv1d k3 (4,32,l)", "conv1d n=4 c=32 f=32 l={n} k=3 p=1 pass=both", doublings(8, 8192), 2.5),
     Growth("channels of conv1d k3 (4,c,256)", "conv1d n=4 c={n} f={n} l=256 k=3 p=1 pass=both", doublings(1, 256), 5),
-    Growth("length of avg_pool1d k4 (8,16,l)", "avg_pool1d n=8 c=16 l={n} k=4 pass=forward", doublings(8, 65536), 2.5),
+    Growth("length of avg_pool1d k4 (8,16,l)", "avg_pool1d n=8 c=16 l={n} k=4 pass=forward", doublings(8, 65536), 2.5,
+           lambda n: [stream(128 * n, 32 * n)]),
     Growth("window of avg_pool1d, stride 1 (8,16,4096)", "avg_pool1d n=8 c=16 l=4096 k={n} s=1 pass=forward",
            doublings(1, 1024), 2.5),
     Growth("size of a product", "product m={n} n={n} k={n} pass=forward", doublings(4, 1024), 9),
-    Growth("features of linear, batch 32", "linear n=32 in={n} out={n} pass=both", doublings(4, 1024), 5),
+    Growth("features of linear, batch 32", "linear n=32 in={n} out={n} pass=both", doublings(4, 1024), 5,
+           lambda n: [Phase(2 * 32 * n * n), stream(n * n, 0), Phase(2 * 32 * n * n), stream(n * n, 0),
+                      Phase(2 * 32 * n * n), stream(0, n * n)]),
     Growth("length of softmax (64,l)", "softmax rows=64 columns={n} pass=forward", doublings(2, 16384), 2.5),
     Growth("steps of LSTM (8,l,32)", "lstm n=8 l={n} in=32 h=32 pass=both", doublings(1, 256), 2.5),
     Growth("depth of a chain", "chain ops={n}", doublings(1, 1 << 17), 2.5),
