@@ -41,28 +41,50 @@ template <class T>
   }
 }
 
-/// Fills `count` rows, `pitch` apart, each of n elements as at x; or adds these.
-template <class T>
-[[gnu::noinline]] void repeat_run(const T* x, std::int64_t n, T* y, std::int64_t count, std::int64_t pitch, bool add) {
-  for (; count > 0; --count, y += pitch) copy_run(x, n, y, add);
-}
-
 /// Fills `count` rows side by side, each of n elements as at x and no shorter than a vector; past the caches if it
-/// `streams`. There is room for a vector behind x.
+/// `streams`. There is room for a vector behind x. A vector that reaches into the rows behind, which will be as at
+/// `next` if that is known, is completed there; one that `has_begun` in front of y is left.
 template <class T>
-[[gnu::noinline]] void repeat_rows(T* x, std::int64_t n, T* y, std::int64_t count, bool streams) {
+[[gnu::always_inline]] inline void repeat_rows(T* x, std::int64_t n, T* y, std::int64_t count, bool streams,
+                                               bool has_begun, const T* next) {
   constexpr std::int64_t kAll = kLanes<T>;
   store<T>(load<T>(x), x + n);
   T* const end = y + n * count;
   std::int64_t at = lanes_until_aligned(y);
-  store_first<T>(load<T>(x), at, y);
+  if (!has_begun) store_first<T>(load<T>(x), at, y);
   for (y += at; end - y >= kAll; y += kAll) {
     const Vec<T> v = load<T>(x + at);
     streams ? stream<T>(v, y) : store<T>(v, y);
     at += kAll;
     if (at >= n) at -= n;
   }
-  store_first<T>(load<T>(x + at), end - y, y);
+  const Vec<T> last = load<T>(x + at);
+  if (next && end > y) {
+    T both[2 * kAll];
+    store<T>(last, both);
+    store<T>(load<T>(next), both + (end - y));
+    stream<T>(load<T>(both), y);
+  } else {
+    store_first<T>(last, end - y, y);
+  }
+}
+
+/// Stores rows of n results, which begin `apart` elements after each other, where they belong: as many copies of each
+/// as `rows` says, `pitch` apart, from `to` on; or adds them.
+template <class T>
+[[gnu::noinline]] void store_copies(T* x, std::int64_t apart, std::int64_t n, T* const* to, const Row* rows,
+                                    std::int64_t count, std::int64_t pitch, bool add, bool streams) {
+  bool has_begun = false;
+  for (std::int64_t l = 0; l < count; ++l, x += apart) {
+    const std::int64_t copies = rows[l].copies;
+    if (!add && n == pitch && n >= kLanes<T>) {
+      const bool is_joined = streams && l + 1 < count && to[l + 1] == to[l] + copies * n;
+      repeat_rows(x, n, to[l], copies, streams, has_begun, is_joined ? x + apart : nullptr);
+      has_begun = is_joined;
+    } else {
+      for (std::int64_t c = 0; c < copies; ++c) copy_run(x, n, to[l] + c * pitch, add);
+    }
+  }
 }
 
 /// A row of columns, and the row of results that is made of it.

@@ -353,20 +353,14 @@ class Pass {
   /// What the lines are made of is summed, scaled and stored.
   [[gnu::noinline]] void finish_lines(const Tile& t, const Row* rows, std::int64_t count, Buffers<A, T>& b) const {
     if (!add_ && !has_copies_) return store_lines(t, b.lines, count, b);
-    const std::int64_t n = t.results(), pitch = c_.w.to;
+    const std::int64_t n = t.results();
     T *to[kRows], *results = b.results;
     for (std::int64_t l = 0; l < count; ++l, results += results_pitch(n)) {
       to[l] = b.lines[l].to;
       b.lines[l].to = results;
     }
     store_lines(t, b.lines, count, b);
-    for (std::int64_t l = 0; l < count; ++l) {
-      T* const from = b.results + l * results_pitch(n);
-      if (!add_ && n == pitch && n >= kLanes<T>)
-        repeat_rows(from, n, to[l], rows[l].copies, streams_);
-      else
-        repeat_run(from, n, to[l], rows[l].copies, pitch, add_);
-    }
+    store_copies(b.results, results_pitch(n), n, to, rows, count, c_.w.to, add_, streams_);
   }
 
   [[gnu::noinline]] void store_lines(const Tile& t, LineOf* lines, std::int64_t count, Buffers<A, T>& b) const {

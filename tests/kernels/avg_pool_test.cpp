@@ -289,16 +289,20 @@ TEST_CASE("an infinity or a NaN spoils the windows that hold it alone, forward a
 TEST_CASE("gradients too many for the caches are those of each plane alone") {
   Draw draw(14);
   const std::int64_t planes = 211;
-  const auto pool = [](std::int64_t n) { return adaptive({199, 211}, {2, 3}, n); };
-  REQUIRE(inputs(pool(planes)) * std::int64_t{sizeof(float)} > std::int64_t{1} << 25);
-  const auto dy = as<float>(draw.values(outputs(pool(planes))));
-  const auto dx = run_backward(pool(planes), dy);
-  for (const std::int64_t plane : {std::int64_t{0}, std::int64_t{1}, planes / 2, planes - 1}) {
-    const auto part = [=](const std::vector<float>& all) {
-      const auto size = static_cast<std::ptrdiff_t>(all.size()) / planes;
-      return std::vector<float>(all.begin() + plane * size, all.begin() + (plane + 1) * size);
-    };
-    CHECK(same_bits(part(dx), run_backward(pool(1), part(dy))));
+  // Windows that share a row, and windows side by side.
+  for (const std::int64_t height : {199, 198}) {
+    CAPTURE(height);
+    const auto pool = [=](std::int64_t n) { return adaptive({height, 211}, {2, 3}, n); };
+    REQUIRE(inputs(pool(planes)) * std::int64_t{sizeof(float)} > std::int64_t{1} << 25);
+    const auto dy = as<float>(draw.values(outputs(pool(planes))));
+    const auto dx = run_backward(pool(planes), dy);
+    for (const std::int64_t plane : {std::int64_t{0}, std::int64_t{1}, planes / 2, planes - 1}) {
+      const auto part = [=](const std::vector<float>& all) {
+        const auto size = static_cast<std::ptrdiff_t>(all.size()) / planes;
+        return std::vector<float>(all.begin() + plane * size, all.begin() + (plane + 1) * size);
+      };
+      CHECK(same_bits(part(dx), run_backward(pool(1), part(dy))));
+    }
   }
 }
 
