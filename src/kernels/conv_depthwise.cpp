@@ -23,6 +23,11 @@ struct Part {
   int count;
 };
 
+/// Where a tap finds the elements of a position in the copy, and where its weight is.
+struct Tap {
+  std::int64_t element, weight;
+};
+
 /// The parts of some lines of a plane, or of a part of one line, with what the taps find around them: copied once, with
 /// zeros beyond the plane. Every tap has a distance of its own in the copy.
 class Band {
@@ -47,23 +52,20 @@ class Band {
   /// Elements of the copy.
   std::int64_t size() const { return (lines + span_[1]) * row_ + kLane; }
 
-  /// Lists where the taps find their elements, and the weights of group `g` in their order.
-  void list_taps(const float* w, std::int64_t g, std::int64_t* tap, float* weight) const {
+  /// Lists where the taps find their elements, and where their weights are.
+  void list_taps(Tap* taps) const {
     Place place{};
     for (std::int64_t t = 0; t < s_.tap_count(); ++t, step(place, s_.taps)) {
       const auto reach = [&](int d) { return s_.axis[d].shift + place.at[d] * s_.axis[d].shift_step - low_[d]; };
-      tap[t] = reach(1) * row_ + reach(2);
-      weight[t] = w[g * s_.w_group + s_.weight(place)];
+      taps[t] = {reach(1) * row_ + reach(2), s_.weight(place)};
     }
   }
 
-  /// Lists the vectors of `n` lines of `columns`, and some more that are empty. Gives their number.
-  std::int64_t list_parts(std::int64_t n, std::int64_t columns, Part* parts) const {
-    std::int64_t all = 0;
-    for (std::int64_t h = 0, l = 0; h < n; l = l + kLane < columns ? l + kLane : (++h, 0))
-      parts[all++] = {h * row_ + l, h * s_.result_line + l, static_cast<int>(std::min(kLane, columns - l))};
-    for (std::int64_t v = 0; v < kBeside; ++v) parts[all + v] = {};
-    return all;
+  /// Lists the vectors of lines of `columns`, and some more that are empty.
+  void list_parts(std::int64_t columns, Part* parts) const {
+    for (std::int64_t h = 0, l = 0; h < lines; l = l + kLane < columns ? l + kLane : (++h, 0))
+      *parts++ = {h * row_ + l, h * s_.result_line + l, static_cast<int>(std::min(kLane, columns - l))};
+    for (std::int64_t v = 0; v < kBeside; ++v) parts[v] = {};
   }
 
   /// Copies what the results of `n` lines from (h, l) on need of plane `x`. In whole lines, zeros at their ends are
@@ -85,12 +87,12 @@ class Band {
 };
 
 /// y[v, :] = b + sum over taps t of w[t] x[v, t + :] for `n` parts, or += with `add`.
-void sum_parts(const Part* parts, std::int64_t n, std::int64_t taps, const std::int64_t* tap, const float* x,
-               const float* w, float b, float* y, bool add) {
+void sum_parts(const Part* parts, std::int64_t n, const Tap* tap, std::int64_t taps, const float* x, const float* w,
+               float b, float* y, bool add) {
   for (std::int64_t i = 0; i < n; i += kBeside, parts += kBeside) {
     Vector<float> sum[kBeside];
     const float* from[kBeside];
-    bool whole = !add;
+    bool whole = !add && n - i >= kBeside;
 #pragma GCC unroll 8
     for (int v = 0; v < kBeside; ++v) {
       sum[v] = b - Vector<float>{};
@@ -98,8 +100,8 @@ void sum_parts(const Part* parts, std::int64_t n, std::int64_t taps, const std::
       whole = whole && parts[v].count == kLane;
     }
     for (std::int64_t t = 0; t < taps; ++t) {
-      const std::int64_t at = tap[t];
-      const Vector<float> weight = w[t] - Vector<float>{};
+      const std::int64_t at = tap[t].element;
+      const Vector<float> weight = w[tap[t].weight] - Vector<float>{};
 #pragma GCC unroll 8
       for (int v = 0; v < kBeside; ++v) sum[v] = multiply_add(weight, load(from[v] + at), sum[v]);
     }
@@ -128,20 +130,22 @@ bool depthwise_sum(const Sweep& s, const float* x, const float* w, const float* 
   // y[n, g, i] = b[g] + sum over t of w[g, t] x[n, g, i + t]
   const auto planes = [=, &s, &band](std::int64_t first, std::int64_t last) {
     Part parts[kCopySize / kLane + kBeside];
-    float weight[kChain<float>];
-    std::int64_t tap[kChain<float>];
+    Tap taps[kChain<float>];
+    std::int64_t listed = 0;
     float* const copy = scratch<float>().right;
     zero_run(band.size(), copy);
+    band.list_taps(taps);
     for (std::int64_t plane = first; plane < last; ++plane) {
       const std::int64_t g = plane % s.groups;
-      band.list_taps(w, g, tap, weight);
       for (std::int64_t h = 0; h < s.positions[1]; h += band.lines)
         for (std::int64_t l = 0; l < s.positions[2]; l += band.width) {
           const std::int64_t lines = std::min(band.lines, s.positions[1] - h);
-          const std::int64_t n = band.list_parts(lines, std::min(band.width, s.positions[2] - l), parts);
+          const std::int64_t columns = std::min(band.width, s.positions[2] - l);
+          if (columns != listed) band.list_parts(columns, parts);
+          listed = columns;
           band.copy(h, l, lines, x + plane * s.signal_size, copy);
-          sum_parts(parts, n, s.tap_count(), tap, copy, weight, b != nullptr ? b[g] : 0.0f,
-                    y + plane * s.result_size + h * s.result_line + l, add);
+          sum_parts(parts, lines * ceil_div(columns, kLane), taps, s.tap_count(), copy, w + g * s.w_group,
+                    b != nullptr ? b[g] : 0.0f, y + plane * s.result_size + h * s.result_line + l, add);
         }
     }
   };
