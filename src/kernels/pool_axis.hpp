@@ -63,7 +63,7 @@ struct PoolAxis {
   }
 
   /// Whether the windows are all of the input, side by side and of one size.
-  bool is_tiled() const noexcept {
+  [[gnu::noinline]] bool is_tiled() const noexcept {
     return !is_adaptive && window.kernel == window.stride && window.dilation == 1 && window.padding_left == 0 &&
            in % window.kernel == 0 && in / window.kernel == out;
   }
@@ -76,6 +76,7 @@ struct PoolAxis {
   /// What every window counts, if all count the same.
   std::optional<std::int64_t> uniform_count(bool count_include_pad) const noexcept {
     if (is_adaptive) return std::nullopt;
+    if (is_tiled()) return window.kernel;
     const std::int64_t first = counted(0, count_include_pad), last = counted(out - 1, count_include_pad);
     if (first != last || (first != window.kernel && out > 2)) return std::nullopt;
     return first;

@@ -35,8 +35,13 @@ struct Reads {
 /// Steps through the positions of a destination in order.
 class ReadsCursor {
  public:
-  ReadsCursor(const Reads& reads, std::int64_t i)
-      : r_(reads), i_(i), whole_(r_.num / r_.den), part_(r_.num % r_.den), first_(at(r_.low)), last_(at(r_.high)) {}
+  [[gnu::noinline]] ReadsCursor(const Reads& reads, std::int64_t i)
+      : r_(reads),
+        i_(i),
+        whole_(r_.den == 1 ? r_.num : r_.num / r_.den),
+        part_(r_.den == 1 ? 0 : r_.num % r_.den),
+        first_(at(r_.low)),
+        last_(at(r_.high)) {}
 
   /// What is read, outside the source too.
   IndexRange range() const { return {first_.quotient, last_.quotient}; }
@@ -59,7 +64,7 @@ class ReadsCursor {
   struct Quotient {
     std::int64_t quotient, rest;
   };
-  [[gnu::noinline]] Quotient at(std::int64_t offset) const {
+  Quotient at(std::int64_t offset) const {
     if (r_.den == 1) return {i_ * r_.num + offset, 0};
     std::int64_t quotient, rest;
     if (const auto product = checked::mul(i_, r_.num); product && *product < kLarge && offset < kLarge) [[likely]] {
