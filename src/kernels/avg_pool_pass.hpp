@@ -17,8 +17,8 @@ class Pass {
  public:
   Pass(const Course& c, const T* x, T* y, bool add)
       : c_(c),
-        way_(way_of(c.w, c.backward)),
-        small_(std::is_same_v<A, float> ? small_of(c) : Small::none),
+        way_(c.way),
+        small_(std::is_same_v<A, float> ? c.small : Small::none),
         block_rows_(block_rows()),
         blocks_((c.h.to - 1) / std::min(block_rows_, c.h.to) + 1),
         one_row_(c.d.takes_one() && c.h.takes_one()),
@@ -181,8 +181,10 @@ class Pass {
     rows.width = c_.w.from, rows.to_width = c_.w.to;
     rows.zeros = b.sums;
     rows.windows = c_.backward ? c_.h.from : c_.h.to;
-    rows.by_step = differs() && !c_.backward ? 1 : 0;
+    rows.by_step = differs() && !scales_rows() ? 1 : 0;
     rows.by[0] = rows.by[1] = rows.by[2] = b.one;
+    const A* scaled_by[3] = {};
+    double slices = 0;
     for (std::int64_t unit = first; unit < last; ++unit) {
       const std::int64_t slice = unit / blocks_, i = slice % c_.d.to;
       rows.to_first = unit % blocks_ * block_rows_, rows.to_last = std::min(rows.to_first + block_rows_, c_.h.to);
@@ -193,11 +195,13 @@ class Pass {
       rows.x = x_ + (slice / c_.d.to * c_.d.from + d.first) * slice_size + rows.first * c_.w.from;
       rows.y = y_ + (slice * c_.h.to + rows.to_first) * c_.w.to;
       if (count_of(d) == 0) rows.rows = 0;
-      if (differs()) list_small_factors(counted(c_.pool.d, i), rows, b);
+      if (differs() && counted(c_.pool.d, i) != slices) {
+        slices = counted(c_.pool.d, i);
+        list_small_factors(slices, rows.windows, scales_rows() ? scaled_by : rows.by, b);
+      }
       if (scales_rows()) {
-        small_scaled(rows, b.columns);
+        small_scaled(rows, scaled_by, b.columns);
         rows.x = b.columns;
-        rows.by[0] = rows.by[1] = rows.by[2] = b.one;
       } else if (count_of(d) > 1) {
         const Row sums{0, count_of(d), 0, 1, 0};
         const LineOf line{};
@@ -225,10 +229,11 @@ class Pass {
   bool reads_buffer() const { return scales_rows() || !c_.d.takes_one(); }
 
   /// The factors of windows that count so many slices.
-  void list_small_factors(double slices, SmallRows<A>& rows, Buffers<A, T>& b) const {
-    const std::int64_t windows[3] = {0, std::min<std::int64_t>(1, rows.windows - 1), rows.windows - 1};
+  [[gnu::noinline]] void list_small_factors(double slices, std::int64_t windows, const A* (&tables)[3],
+                                            Buffers<A, T>& b) const {
+    const std::int64_t rows[3] = {0, std::min<std::int64_t>(1, windows - 1), windows - 1};
     for (std::int64_t k = 0; k < 3; ++k)
-      rows.by[k] = factors_at(k, slices * counted(c_.pool.h, windows[k]), c_.backward ? c_.w.from : c_.w.to, false, b);
+      tables[k] = factors_at(k, slices * counted(c_.pool.h, rows[k]), c_.backward ? c_.w.from : c_.w.to, false, b);
   }
 
   // --- rows ---------------------------------------------------------------------------------------------------------

@@ -28,18 +28,20 @@ struct Pool {
   double divisor = 0;  ///< the one divisor of all windows; 0 when it differs between windows
 };
 
+/// How the sums along a row are taken, `spread` backward alone; see the loops in avg_pool_loops.hpp.
+enum class Way { taps, spread, short_spans, spans, sliding };
+
 /// From where to where a pass goes: from elements to windows, or from the gradients of windows to those of elements.
 /// Each result is a sum over what it reads along each axis.
 struct Course {
   const Pool& pool;
   Reads d, h, w;
   bool backward;
+  Way way = Way::taps;
+  Small small = Small::none;
 };
 
-/// How the sums along a row are taken, `spread` backward alone; see the loops in avg_pool_loops.hpp.
-enum class Way { taps, spread, short_spans, spans, sliding };
-
-inline Way way_of(const Reads& r, bool backward) {
+[[gnu::noinline]] inline Way way_of(const Reads& r, bool backward) {
   if (r.step > 1 || r.dilation > 0)
     return r.den == 1 && r.num <= 2 && r.most() <= kSpan / r.step ? Way::taps : Way::spans;
   const std::int64_t most = r.most();
@@ -52,11 +54,11 @@ inline Way way_of(const Reads& r, bool backward) {
 /// Whether windows begin at each element of rows of which each is summed alone, and are long: float32 then keeps what
 /// it must.
 inline bool slides_along_rows(const Course& c) {
-  return c.d.takes_one() && c.h.takes_one() && c.w.num == 1 && way_of(c.w, c.backward) == Way::sliding;
+  return c.d.takes_one() && c.h.takes_one() && c.w.num == 1 && c.way == Way::sliding;
 }
 
 /// Windows that have loops of their own: those of one row's width and of the same kind in both axes.
-inline Small small_of(const Course& c) {
+[[gnu::noinline]] inline Small small_of(const Course& c) {
   // Gradients of windows that differ in what they count along the depth are not added before they are scaled.
   if (c.d.dilation > 0 || (c.backward && c.pool.divisor == 0 && !c.d.takes_one())) return Small::none;
   if (c.w.from > kTile || c.w.to > 2 * kTile) return Small::none;

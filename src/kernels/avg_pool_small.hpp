@@ -31,7 +31,8 @@ struct SmallRows {
   std::int64_t windows;  ///< rows of windows
   std::int64_t by_step;  ///< 0: there is one vector of factors
 
-  const T* factors(std::int64_t window) const { return by[window == 0 ? 0 : window + 1 < windows ? 1 : 2]; }
+  int class_of(std::int64_t window) const { return window == 0 ? 0 : window + 1 < windows ? 1 : 2; }
+  const T* factors(std::int64_t window) const { return by[class_of(window)]; }
 };
 
 /// The lanes of two vectors in turn, from half of them on or not.
@@ -54,27 +55,32 @@ template <class T>
   using All = std::make_integer_sequence<int, kLanes<T>>;
   constexpr int kLast = kLanes<T> - 1;
   constexpr Vec<T> kNone{};
-  for (std::int64_t c = 0; c < s.to_width; c += 2 * kLanes<T>) {
-    const std::int64_t n = s.width - c;
-    const T* by = nullptr;
-    typename Factors<T>::Pair factor[2] = {};
+  const std::int64_t width = s.width, to_width = s.to_width, begin = s.first, rows = s.rows, end = s.to_last;
+  const std::int64_t by_step = s.by_step;
+  for (std::int64_t c = 0; c < to_width; c += 2 * kLanes<T>) {
+    const std::int64_t n = width - c;
+    const T *by = s.by[0], *const zeros = s.zeros + c;
+    typename Factors<T>::Pair factor[2] = {Factors<T>::at(by, c * by_step),
+                                           Factors<T>::at(by, (c + kLanes<T>)*by_step)};
+    const T* x = s.x + (s.to_first - 1 - begin) * width + c;
     T* y = s.y + c;
     Vec<T> first[2] = {}, second[2] = {};
-    for (std::int64_t l = s.to_first - 2; l < s.to_last; ++l) {
-      const T* const x = s.row(l + 1) + c;
-      const Vec<T> a = load_some<T>(x, n), b = load_some<T>(x + kLanes<T>, n - kLanes<T>);
-      const Vec<T> left = c > 0 ? load<T>(x - 1) : moved<kLast>(kNone, a, All());
-      const Vec<T> right = n > 2 * kLanes<T> ? load<T>(x + kLanes<T> + 1) : moved<1>(b, kNone, All());
+    for (std::int64_t l = s.to_first - 2; l < end; ++l, x += width) {
+      const bool is_row = static_cast<std::uint64_t>(l + 1 - begin) < static_cast<std::uint64_t>(rows);
+      const T* const row = is_row ? x : zeros;
+      const Vec<T> a = load_some<T>(row, n), b = load_some<T>(row + kLanes<T>, n - kLanes<T>);
+      const Vec<T> left = c > 0 ? load<T>(row - 1) : moved<kLast>(kNone, a, All());
+      const Vec<T> right = n > 2 * kLanes<T> ? load<T>(row + kLanes<T> + 1) : moved<1>(b, kNone, All());
       const Vec<T> third[2] = {left + (a + moved<1>(a, b, All())), moved<kLast>(a, b, All()) + (b + right)};
       if (l >= s.to_first) {
-        if (by != s.factors(l)) {
+        if (by_step != 0 && by != s.factors(l)) {
           by = s.factors(l);
-          factor[0] = Factors<T>::at(by, c * s.by_step);
-          factor[1] = Factors<T>::at(by, (c + kLanes<T>)*s.by_step);
+          factor[0] = Factors<T>::at(by, c);
+          factor[1] = Factors<T>::at(by, c + kLanes<T>);
         }
-        store_some<T>(factor[0].times(first[0] + (second[0] + third[0])), s.to_width - c, y);
-        store_some<T>(factor[1].times(first[1] + (second[1] + third[1])), s.to_width - c - kLanes<T>, y + kLanes<T>);
-        y += s.to_width;
+        store_some<T>(factor[0].times(first[0] + (second[0] + third[0])), to_width - c, y);
+        store_some<T>(factor[1].times(first[1] + (second[1] + third[1])), to_width - c - kLanes<T>, y + kLanes<T>);
+        y += to_width;
       }
       first[0] = second[0], first[1] = second[1];
       second[0] = third[0], second[1] = third[1];
@@ -118,13 +124,13 @@ template <Small kind, class T>
   }
 }
 
-/// sum = x times the factors of each row
+/// sum = x times the factors of the first row of windows, of others or of the last one
 template <class T>
-[[gnu::noinline]] void small_scaled(const SmallRows<T>& s, T* sum) {
+[[gnu::noinline]] void small_scaled(const SmallRows<T>& s, const T* const (&by)[3], T* sum) {
   const T* x = s.x;
   for (std::int64_t i = s.first; i < s.first + s.rows; ++i, x += s.width, sum += s.width)
     for (std::int64_t c = 0; c < s.width; c += kLanes<T>)
-      store_some<T>(Factors<T>::multiply(load_some<T>(x + c, s.width - c), s.factors(i), c), s.width - c, sum + c);
+      store_some<T>(Factors<T>::multiply(load_some<T>(x + c, s.width - c), by[s.class_of(i)], c), s.width - c, sum + c);
 }
 
 /// dx_{2 j} = g_j in both axes. Under pairs, the elements behind have the same; under threes dx_{2 j + 1} = g_j + g_{j
