@@ -34,8 +34,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   endfunction()
   set(freely --param=max-inline-insns-single=70 -falign-loops=16:11:8)
   taper_set_kernel_options("${freely}" activations avg_pool batch_norm conv conv_average conv_depthwise conv_planes
-    conv_short
-    conv_slab cross_entropy elementwise linear max_pool optimizers product product_dots softmax upsample)
+    conv_short conv_slab cross_entropy elementwise linear max_pool optimizers product product_dots softmax upsample)
   set_source_files_properties(src/kernels/embedding.cpp src/kernels/prelu.cpp PROPERTIES
     COMPILE_OPTIONS "-fexceptions;-fasynchronous-unwind-tables")
 endif()

@@ -85,6 +85,14 @@ Ahead<T> gradient_of(const Sweep& s, const Region& r, std::int64_t columns, cons
   return {from, s.result_size, columns, (r.lines - 1) * s.result_line + r.width};
 }
 
+/// Whether every position finds its element of the signal where the position itself lies.
+bool is_pointwise(const Sweep& s) {
+  for (int d = 0; d < 3; ++d)
+    if (s.taps[d] != 1 || s.axis[d].stride != 1 || s.axis[d].shift != 0 || s.axis[d].length != s.positions[d])
+      return false;
+  return true;
+}
+
 /// How the sums of a block lie that has the channels of the output along the vectors.
 template <class T>
 BlockSteps product_steps(const WeightBlock& b) {
@@ -103,6 +111,8 @@ void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const 
   int count[kBlockColumns / kLanes<T>];
   for (std::int64_t v = 0; v * kLanes<T> < row; ++v) vector[v] = v * kLanes<T>, count[v] = kLanes<T>;
   for (std::int64_t k = 0; k < kDeepBlock; ++k) dy_term[k] = k * dy_row;
+  const bool pointwise = is_pointwise(s);
+  const std::int64_t line = pointwise ? s.signal_line : slab.extent[2];
   std::int64_t terms = 0;  // in y
   bool joined = false;     // earlier ones are in `sums`
   const auto join = [&] {
@@ -116,15 +126,20 @@ void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const 
     const Region r = next;
     const std::int64_t n = r.lines * r.width;
     if (sizeof(T) == sizeof(float) && terms + n > kLongSum) join();
-    fill_slab(s, slab, r, signal_of(s, r, b, x), 0, b.rows, own.left);
+    const T* signal = signal_of(s, r, b, x);
+    if (pointwise)
+      signal += (r.d * s.axis[1].length + r.h) * s.signal_line + r.w;
+    else
+      fill_slab(s, slab, r, signal, 0, b.rows, own.left);
     const T* from = region_of(s, r, b.group * s.rows + b.o, dy);
     for (std::int64_t h = 0; h < r.lines; ++h) {
       pack_transposed(from + h * s.result_line, s.result_size, b.columns, r.width, own.right + h * r.width * dy_row,
                       dy_row);
-      for (std::int64_t l = 0; l < r.width; ++l) signal_term[h * r.width + l] = h * slab.extent[2] + l;
+      for (std::int64_t l = 0; l < r.width; ++l) signal_term[h * r.width + l] = h * line + l;
     }
     fill_last_vector(b.columns, n, own.right, dy_row);
-    ListedOperands<T> pair{own.left, slab.volume, signal_term, own.right, dy_term, vector, vector, count};
+    ListedOperands<T> pair{
+        signal, pointwise ? s.signal_size : slab.volume, signal_term, own.right, dy_term, vector, vector, count};
     Ahead<T> ahead[3] = {};  // of what is copied, of what is turned, and none
     if (index + 1 < regions.last) {
       next = region(s, slab, index + 1);
@@ -134,7 +149,7 @@ void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const 
     Place tap = locate(b.t, s.taps);
     // y[t, c, o] = sum over the positions k of the region of slab[c, k + t] dy[k, o], or +=
     for (std::int64_t t = 0; t < b.taps; ++t, step(tap, s.taps)) {
-      pair.a = own.left + slab.element(s, tap);
+      if (!pointwise) pair.a = own.left + slab.element(s, tap);
       pair.ahead[0] = ahead[std::min<std::int64_t>(t, 2)];
       pair.ahead[1] = ahead[b.taps > 1 ? 2 : 1];
       multiply_block<T>(b.rows, row, n, pair, y + t * steps.tap, row, terms > 0);

@@ -267,8 +267,9 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   // Tiles as tall as each other. The rows run inside the columns, so that the tile's columns of b stay in the
   // first-level cache.
   const TileWidths<T>* const all = all_tiles<T>(std::make_integer_sequence<int, kTileRows<T>>());
-  // Rows of c whole pages apart share one line of each way of the first-level cache, of which it has eight.
-  const bool apart = ldc % (4096 / static_cast<std::int64_t>(sizeof(T))) != 0;
+  // Rows whole pages apart share one line of each way of the first-level cache, of which it has eight.
+  constexpr std::int64_t page = 4096 / static_cast<std::int64_t>(sizeof(T));
+  const bool apart = ldc % page != 0 && x.a_row % page != 0;
   const std::int64_t tallest = apart ? kTileRows<T> : std::min(kTileRows<T>, 6);
   const std::int64_t tiles = (rows + tallest - 1) / tallest, least = rows / tiles, taller = rows % tiles;
   const std::int64_t vectors = (columns + kLanes<T> - 1) / kLanes<T>;

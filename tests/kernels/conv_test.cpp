@@ -338,8 +338,10 @@ TEST_CASE("the gradients of a convolution add to their buffers when asked") {
 
 TEMPLATE_TEST_CASE("a weight gradient that is summed in slices agrees with its definition and adds when asked", "",
                    float, double) {
-  // Few channels and many positions: along one line, over planes, and with the positions along the vectors.
-  for (const auto& p : {params(11, 19, 23, 1031, 3, 1, 1), params(13, 2, 5, 4099, 17, 1, 8),
+  // Few channels and many positions: along one line, over planes, with the positions along the vectors, and read where
+  // the signal lies, also with lines of a page.
+  for (const auto& p : {params(11, 19, 23, 1031, 3, 1, 1), params(13, 2, 5, 4099, 17, 1, 8), params(5, 31, 37, 1031, 1),
+                        params(3, 17, 29, 1024, 1), params(211, 17, 19, 13, 1),
                         ConvParams{7, 17, 29, 1, {1, 31, 37}, {1, 31, 37}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}}}) {
     CAPTURE(p.in_channels, p.in[1]);
     const Problem<TestType> problem(p);
