@@ -17,17 +17,18 @@ inline constexpr std::int64_t kBesideRuns = 64, kShortRun = 16;
 template <class T>
 void forward_runs(std::int64_t runs, std::int64_t n, double divisor, const T* x, T* y) {
   parallel_for(runs, n, [=](std::int64_t first, std::int64_t last) {
-    std::int64_t i = first;
-    if (sizeof(T) == sizeof(float) && n > 0 && n < kShortRun)
-      for (; i < last; i += kBesideRuns) {
+    for (std::int64_t i = first; i < last; i += kBesideRuns) {
+      double sum[kBesideRuns];
+      const std::int64_t count = std::min(kBesideRuns, last - i);
+      if (sizeof(T) == sizeof(float) && n > 0 && n < kShortRun) {
         T turned[kShortRun * kBesideRuns];
-        double sum[kBesideRuns];
-        const std::int64_t count = std::min(kBesideRuns, last - i);
         pack_transposed(x + i * n, n, count, n, turned, kBesideRuns);
         sum_places(turned, kBesideRuns, n, count, sum);
-        for (std::int64_t c = 0; c < count; ++c) y[i + c] = static_cast<T>(sum[c] / divisor);
+      } else {
+        for (std::int64_t c = 0; c < count; ++c) sum[c] = sum_run(x + (i + c) * n, n);
       }
-    for (; i < last; ++i) y[i] = static_cast<T>(sum_run(x + i * n, n) / divisor);
+      for (std::int64_t c = 0; c < count; ++c) y[i + c] = static_cast<T>(sum[c] / divisor);
+    }
   });
 }
 
