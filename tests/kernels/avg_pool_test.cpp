@@ -6,6 +6,7 @@
 
 #include "kernels/parallel.hpp"
 #include "kernels/sum_run.hpp"
+#include "support/accuracy.hpp"
 #include "support/avg_pool_runs.hpp"
 #include "support/catch.hpp"
 #include "taper/error.hpp"
@@ -99,6 +100,19 @@ TEST_CASE("rows and windows longer than the buffers are pooled in pieces") {
   CHECK(agrees(adaptive({2}, {2311}), draw));
   CHECK(agrees(adaptive({3, 2}, {2, 2311}), draw));
   CHECK(agrees(adaptive({5, 1301}, {3, 1511}), draw));
+}
+
+TEST_CASE("planes of more rows than a block, under windows of two and three in each direction, are pooled in pieces") {
+  Draw draw(17);
+  for (const bool count_include_pad : {false, true})
+    for (const auto& [k, s, p] :
+         std::vector<std::array<std::int64_t, 3>>{{2, 2, 0}, {3, 1, 1}, {3, 2, 1}, {2, 1, 0}, {3, 3, 0}}) {
+      CAPTURE(k, s, p, count_include_pad);
+      CHECK(agrees(fixed({263, 61}, {k, k}, {s, s}, {p, p}, true, count_include_pad), draw));
+      CHECK(agrees(fixed({23, 1021}, {k, k}, {s, s}, {p, p}, true, count_include_pad), draw));
+      CHECK(agrees(fixed({5, 83, 101}, {k, k, k}, {s, s, s}, {p, p, p}, true, count_include_pad), draw));
+      CHECK(agrees(fixed({7, 19, 47}, {3, k, k}, {2, s, s}, {1, p, p}, true, count_include_pad, 0, 2), draw));
+    }
 }
 
 TEST_CASE("dilated windows and uneven padding, rows longer than the buffers") {
@@ -245,6 +259,22 @@ TEST_CASE("averages of float32 are exact to one unit in the last place") {
     }
     CHECK(exact);
   }
+}
+
+TEST_CASE("long windows of float32 at each element keep to the tolerance, and what only double holds") {
+  Draw draw(18);
+  for (const std::int64_t k : {17, 31, 64, 257, 1009})
+    for (const double offset : {0.0, 1.0, 1000.0}) {
+      CAPTURE(k, offset);
+      Values x;
+      for (int i = 0; i < 3 * 2311; ++i) x.push_back(double(float(offset + draw.value() / 3)));
+      const AvgPool pool = fixed({2311}, {k}, {1}, {k / 2}, false, false, 0, 3);
+      CHECK(relative_error(run_forward(pool, as<float>(x)), run_forward(pool, x)) < tolerance<float>());
+      const Values dy(x.begin(), x.begin() + outputs(pool));
+      CHECK(relative_error(run_backward(pool, as<float>(dy)), run_backward(pool, dy)) < tolerance<float>());
+    }
+  const std::vector<float> large(311, 3e38f);
+  for (const float y : run_forward(fixed({311}, {31}, {1}, {0}), large)) CHECK(y == Approx(3e38f).epsilon(1e-6));
 }
 
 template <class T>
