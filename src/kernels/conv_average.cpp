@@ -56,7 +56,7 @@ class AverageGroup {
     const std::int64_t first = g_ * channels_;
     for (std::int64_t f = 0; f < channels_; ++f) weights[f] = b != nullptr ? b[first + f] : 0.0f;
     pack_transposed(w + first * terms_, terms_, channels_, terms_, weights + row_, row_);
-    fill_last_vector(channels_, 1 + terms_, weights, row_);
+    fill_last_vector(channels_, 1, weights, row_);
   }
 
   /// The averages of sample `n`.

@@ -52,7 +52,6 @@ void turn(const ShortGradient& s, const float* dy, std::int64_t samples, float* 
   for (std::int64_t n = 0; n < samples; ++n, turned += out * s.row()) {
     const float* from = dy + (n * p.out_channels + s.g * (p.out_channels / p.groups) + s.f) * out;
     pack_transposed(from, out, s.columns, out, turned, s.row());
-    fill_last_vector(s.columns, out, turned, s.row());
   }
 }
 

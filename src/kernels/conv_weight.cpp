@@ -137,7 +137,6 @@ void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const 
                       dy_row);
       for (std::int64_t l = 0; l < r.width; ++l) signal_term[h * r.width + l] = h * line + l;
     }
-    fill_last_vector(b.columns, n, own.right, dy_row);
     ListedOperands<T> pair{
         signal, pointwise ? s.signal_size : slab.volume, signal_term, own.right, dy_term, vector, vector, count};
     Ahead<T> ahead[3] = {};  // of what is copied, of what is turned, and none
@@ -338,7 +337,6 @@ void packed_gradient(const ConvParams& p, const Sweep& sweep, const T* dy, const
         const T* from = dy + (run.sample * p.out_channels + o) * out + run.first;
         pack_transposed(from, out, columns, run.last - run.first, s.right + run.at * row, row);
       });
-      fill_last_vector(columns, n, s.right, row);
       return Operands<T>{{s.left, packed_row<T>(n), 1}, {s.right, row}};
     };
     const auto multiply = [&](std::int64_t k, std::int64_t n, T* y, std::int64_t ldy, bool more) {

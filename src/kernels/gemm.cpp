@@ -225,12 +225,10 @@ template <class T>
 void pack_right(std::int64_t k, std::int64_t n, const T* b, std::int64_t ldb, bool transpose_b, T* packed) {
   for (std::int64_t j = 0; j < n; j += kPanel<T>, packed += k * kPanel<T>) {
     const std::int64_t columns = std::min(kPanel<T>, n - j);
-    if (transpose_b) {
+    if (transpose_b)
       pack_transposed(b + j * ldb, ldb, columns, k, packed, kPanel<T>);
-      fill_last_vector(columns, k, packed, kPanel<T>);
-    } else {
+    else
       pack_rows(b + j, ldb, columns, k, packed, kPanel<T>);
-    }
   }
 }
 

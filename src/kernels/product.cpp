@@ -215,9 +215,10 @@ inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile
   add_tile<T>(total, y);
 }
 
-/// to[k, j] = x[j, k] for j < columns, k < depth of a square of one vector a side, all of it if `Whole`.
+/// to[k, j] = x[j, k] for j < columns, k < depth of a square of one vector a side, all of it if `Whole`; with zeros for
+/// the other j < stored.
 template <class T, bool Whole>
-void pack_square(const T* x, std::int64_t ldx, int columns, int depth, T* to, std::int64_t row) {
+void pack_square(const T* x, std::int64_t ldx, int columns, int depth, T* to, std::int64_t row, int stored) {
   Vector<T> v[kLanes<T>];
 #pragma GCC unroll 16
   for (int j = 0; j < kLanes<T>; ++j)
@@ -228,7 +229,7 @@ void pack_square(const T* x, std::int64_t ldx, int columns, int depth, T* to, st
     if (Whole)
       store(v[k], to + k * row);
     else if (k < depth)
-      store_part<T>(v[k], columns, to + k * row, false);
+      store_part<T>(v[k], stored, to + k * row, false);
 }
 
 template <class T>
@@ -368,11 +369,10 @@ void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::in
   constexpr std::int64_t side = kLanes<T>;
   for (std::int64_t j = 0; j < columns; j += side)
     for (std::int64_t k = 0; k < depth; k += side) {
-      const int width = static_cast<int>(std::min(side, columns - j)),
-                height = static_cast<int>(std::min(side, depth - k));
-      (width == side && height == side ? pack_square<T, true> : pack_square<T, false>)(x + j * ldx + k, ldx, width,
-                                                                                       height, packed + k * row + j,
-                                                                                       row);
+      const std::int64_t width = std::min(side, columns - j), height = std::min(side, depth - k);
+      const auto pack = width == side && height == side ? pack_square<T, true> : pack_square<T, false>;
+      pack(x + j * ldx + k, ldx, static_cast<int>(width), static_cast<int>(height), packed + k * row + j, row,
+           static_cast<int>(std::min(side, row - j)));
     }
 }
 

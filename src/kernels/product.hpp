@@ -199,7 +199,8 @@ inline void zero_run(std::int64_t n, T* y) {
         n, [&](std::int64_t i, auto bytes) { std::memset(y + i, 0, bytes); }, [&](std::int64_t i) { y[i] = 0; });
 }
 
-/// packed[k, j] = x[j, k] for j < columns, k < depth; x has rows of `ldx`, packed rows of `row` elements.
+/// packed[k, j] = x[j, k] for j < columns, k < depth; x has rows of `ldx`, packed rows of `row` elements. What fills up
+/// the last vector of a row is 0 if there is room for it.
 template <class T>
 void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed,
                      std::int64_t row);
