@@ -128,7 +128,9 @@ inline FullDouble fused(FullDouble a, FullDouble b, FullDouble c) {
 inline FullFloat root_of(FullFloat x) { return FullFloat(_mm256_sqrt_ps(__m256(x))); }
 inline FullDouble root_of(FullDouble x) { return FullDouble(_mm256_sqrt_pd(__m256d(x))); }
 inline FullFloat larger(FullFloat a, FullFloat b) { return FullFloat(_mm256_max_ps(__m256(a), __m256(b))); }
+inline FullDouble larger(FullDouble a, FullDouble b) { return FullDouble(_mm256_max_pd(__m256d(a), __m256d(b))); }
 inline FullFloat smaller(FullFloat a, FullFloat b) { return FullFloat(_mm256_min_ps(__m256(a), __m256(b))); }
+inline FullDouble smaller(FullDouble a, FullDouble b) { return FullDouble(_mm256_min_pd(__m256d(a), __m256d(b))); }
 inline FullFloat looked_up(const float (&table)[16], BitsOf<FullFloat> index) {
   const __m256i at = __m256i(index);
   const __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), at),
@@ -208,11 +210,11 @@ inline V power_of_two(V shifted) {
                           std::bit_cast<BitsOf<V>>(V{} + 1));
 }
 
-/// 2^n for n <= 0, where `shifted` is n + Ieee<T>::whole; 0 where that is not a normal number.
+/// `shifted`, but of n no less than where 2^n begins to be small. What is left of the least n of interest, twice beyond
+/// the exponents of normal numbers, is the exponent of a normal number too.
 template <class V>
-inline V normal_power(V shifted) {
-  const V power = power_of_two(shifted);
-  return power > 0 ? power : V{};
+inline V near_shifted(V shifted) {
+  return at_least<V>(Ieee<Element<V>>::whole + by_size<V>(-120, -1000), shifted);
 }
 
 /// v 2^n, where `shifted` is n + Ieee<T>::whole and n is at most twice beyond the exponents of normal numbers.
@@ -226,6 +228,17 @@ inline V scaled_by_power(V v, V shifted) {
     // 2^n in two factors
     const V half = n * T(0.5) + Ieee<T>::whole;
     return v * power_of_two(half) * power_of_two(n - (half - Ieee<T>::whole) + Ieee<T>::whole);
+  }
+}
+
+/// The same for n <= 0: fewer operations where the processor has none for it.
+template <class V>
+inline V scaled_down(V v, V shifted) {
+  if constexpr (requires { times_power(v, v); }) {
+    return scaled_by_power(v, shifted);
+  } else {
+    const V near = near_shifted(shifted);
+    return v * power_of_two(near) * power_of_two(shifted - near + Ieee<Element<V>>::whole);
   }
 }
 

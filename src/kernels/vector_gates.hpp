@@ -30,10 +30,10 @@ template <class V>
 [[gnu::always_inline]] inline V logistic_tail(V a, TwoParts<V> z) {
   const auto [shifted, rest] = exp_parts(-z.high, -z.low);
   // 1 + e^-z = d + lost,  a / (1 + e^-z) = q
-  const V scale = normal_power(shifted), above = 1 + scale, d = fused(scale, rest, above);
+  const V scale = power_of_two(near_shifted(shifted)), above = 1 + scale, d = fused(scale, rest, above);
   const V lost = fused(scale, rest, above - d), share = rough_reciprocal(d), rough = a * share;
   const V q = fused(fused(-lost, rough, division_rest(a, rough, d)), share, rough);
-  return scaled_by_power(fused(q, rest, q), shifted);
+  return scaled_down(fused(q, rest, q), shifted);
 }
 
 /// The derivative of -x / (1 + e^z), for z < 0 and its `slope`, x z'.
@@ -41,9 +41,9 @@ template <class V>
 [[gnu::always_inline]] inline V logistic_tail_slope(V slope, TwoParts<V> z) {
   const auto [shifted, rest] = exp_parts(-z.high, -z.low);
   // e / (1 + e) (1 - slope / (1 + e))
-  const V scale = normal_power(shifted), share = 1 / fused(scale, rest, 1 + scale),
+  const V scale = power_of_two(near_shifted(shifted)), share = 1 / fused(scale, rest, 1 + scale),
           y = share * fused(-slope, share, Element<V>(1));
-  return scaled_by_power(fused(y, rest, y), shifted);
+  return scaled_down(fused(y, rest, y), shifted);
 }
 
 /// x / (1 + e^-x): 1.8 ulp.
@@ -111,14 +111,14 @@ template <class V>
   const V a = at_most<V>(NormalTail<Element<V>>::end, magnitude_of(x));
   const ExpParts<V> power = normal_bell(a);
   const auto [tail, low] = in_pieces<V>(NormalTail<Element<V>>::tail, a);
-  return gated(x, scaled_by_power(tail + fused(tail, power.rest, fused(low, power.rest, low)), power.shifted));
+  return gated(x, scaled_down(tail + fused(tail, power.rest, fused(low, power.rest, low)), power.shifted));
 }
 template <class V>
 [[gnu::always_inline]] inline V vector_gelu_slope(V x) {
   const V a = at_most<V>(NormalTail<Element<V>>::end, magnitude_of(x));
   const ExpParts<V> power = normal_bell(a);
   const V slope = in_pieces<V>(NormalTail<Element<V>>::slope, a).high;
-  return gate_slope(x, scaled_by_power(fused(slope, power.rest, slope), power.shifted));
+  return gate_slope(x, scaled_down(fused(slope, power.rest, slope), power.shifted));
 }
 
 /// beta x with what its rounding loses, where that counts.
@@ -135,10 +135,11 @@ template <class V>
   const auto [shifted, rest] =
       exp_parts(at_least<V>(by_size<V>(-170, -1400), -magnitude_of(z)), z < 0 ? beyond : -beyond);
   // log(1 + e) = e, and e may be a denormal number, where e is small
-  const V power = 1 + rest, e = scaled_by_power(power, shifted), low = scaled_by_power(rest - (power - 1), shifted);
+  const V scale = power_of_two(near_shifted(shifted)), power = 1 + rest;
+  const V e = power * scale, low = (rest - (power - 1)) * scale;
   const auto small = z * z > by_size<V>(900, 2025);
   const V share = (small ? power : vector_log1p_fraction(e, low)) / beta;
-  const V tail = scaled_by_power(share, small ? shifted : each<V>(Ieee<Element<V>>::whole));
+  const V tail = scaled_down(share, small ? shifted : each<V>(Ieee<Element<V>>::whole));
   return z > 0 ? x + tail : tail;
 }
 template <class V>

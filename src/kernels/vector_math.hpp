@@ -49,13 +49,14 @@ inline constexpr Element<V> kLeastPower = by_size<V>(-104, -746);
 template <class V>
 inline V vector_exp_negative(V x) {
   const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, x));
-  return scaled_by_power(1 + rest, shifted);
+  return scaled_down(1 + rest, shifted);
 }
 
 /// e^x: 0.9 ulp.
 template <class V>
 inline V vector_exp(V x) {
-  return vector_exp_negative(at_most<V>(by_size<V>(89, 710), x));
+  const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, at_most<V>(by_size<V>(89, 710), x)));
+  return scaled_by_power(1 + rest, shifted);
 }
 
 /// c (e^x - 1) for x <= 0, where c is `factor` + `beyond`; elsewhere unspecified, NaN for NaN: 1.9 ulp.
