@@ -48,11 +48,17 @@ void softmax_columns(const SoftmaxGroup& g, const T* x, T* y) {
         sum[c] += static_cast<double>(e);
       });
   // y_j = y_j / sum
+  for (std::int64_t c = 0; c < g.width; ++c) top[c] = T(1 / sum[c]);
   for (std::int64_t j = 0; j < g.n; ++j)
-    for (std::int64_t c = 0; c < g.width; ++c) {
-      const std::int64_t i = g.first + j * g.step + c;
-      y[i] = T(static_cast<double>(y[i]) / sum[c]);
-    }
+    for (std::int64_t c = 0; c < g.width; ++c) y[g.first + j * g.step + c] *= top[c];
+}
+
+template <class T>
+void softmax_turned(const SoftmaxGroup& g, const T* x, T* y) {
+  T turned[kShortRow * kSoftmaxRows];
+  pack_transposed(x + g.first, g.n, g.width, g.n, turned, kSoftmaxRows);
+  softmax_columns(SoftmaxGroup{0, g.width, g.row, g.n, kSoftmaxRows, 1, false}, turned, turned);
+  pack_transposed(turned, kSoftmaxRows, g.n, g.width, y + g.first, g.n);
 }
 
 template <class T>
@@ -152,6 +158,8 @@ void log_softmax_grad_columns(const SoftmaxGroup& g, const T* dy, const T* y, T*
 template <class T>
 void softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner) {
   for_each_softmax_group(outer, n, inner, [=](const SoftmaxGroup& g) {
+    if constexpr (sizeof(T) == sizeof(float))
+      if (g.turns) return softmax_turned(g, x, y);
     g.contiguous() ? softmax_rows(g, x, y) : softmax_columns(g, x, y);
   });
 }
