@@ -43,7 +43,7 @@ def average_pools():
                  "every layer gives PyTorch's*")
     yield Mutant("divisor_override ignored by the kernel", fixed, "if (divisor_override != 0)", "if (false)",
                  "*average pools*")
-    yield Mutant("even windows that are not", fixed, "return in % out == 0 ? PoolAxis", "return out > 0 ? PoolAxis",
+    yield Mutant("even windows that are not", fixed, "a.is_adaptive = in % out != 0;", "a.is_adaptive = out == 0;",
                  "adaptive average pools*")
     yield Mutant("uniform divisor of the first window", axis,
                  "if (first != last || (first != window.kernel && out > 2)) return std::nullopt;",
@@ -52,12 +52,13 @@ def average_pools():
                  "return window.kernel;", "*average pools*")
     yield Mutant("gradient of an empty adaptive output not cleared", fixed, "if (!add) std::fill(dx, dx + params.planes",
                  "if (false) std::fill(dx, dx + params.planes", "an empty adaptive output*")
-    yield Mutant("last window of a row left out", "src/kernels/avg_pool_loops.hpp", "store_first<A>(v, n - o, to);",
-                 "store_first<A>(v, n - o - 1, to);", "*average pools*")
+    yield Mutant("last window of a row left out", "src/kernels/avg_pool_loops.hpp",
+                 "store_some<A>(factor.times(v), n - o, line.to + o);",
+                 "store_some<A>(factor.times(v), n - o - 1, line.to + o);", "*average pools*")
     yield Mutant("an infinity left in the sums behind it", "src/kernels/avg_pool_loops.hpp",
                  "return before[0] - before[0] == 0;", "return true;", "an infinity*")
     yield Mutant("gradient of average pools overwritten", "src/kernels/avg_pool_pass.hpp",
-                 "if (!add_) return store_lines", "if (true) return store_lines", "*average pools*")
+                 "if (!add_ && !has_copies_) return store_lines", "if (true) return store_lines", "*average pools*")
     yield Mutant("windows of three that read the wrong neighbour", "src/kernels/avg_pool_small.hpp",
                  "sum += moved<kLast>(before, odd, All());", "sum += moved<kLast>(odd, odd, All());", "*average pools*")
     yield Mutant("adaptive windows end at the floor", "src/base/window.hpp",
