@@ -62,6 +62,13 @@ void softmax_turned(const SoftmaxGroup& g, const T* x, T* y) {
 }
 
 template <class T>
+void softmax_group(const SoftmaxGroup& g, const T* x, T* y) {
+  if constexpr (sizeof(T) == sizeof(float))
+    if (g.turns) return softmax_turned(g, x, y);
+  g.contiguous() ? softmax_rows(g, x, y) : softmax_columns(g, x, y);
+}
+
+template <class T>
 void softmax_grad_rows(const SoftmaxGroup& g, const T* dy, const T* y, T* dx, bool add) {
   T dot[kSoftmaxRows];
   // dot = sum dy_j y_j
@@ -157,11 +164,7 @@ void log_softmax_grad_columns(const SoftmaxGroup& g, const T* dy, const T* y, T*
 
 template <class T>
 void softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner) {
-  for_each_softmax_group(outer, n, inner, [=](const SoftmaxGroup& g) {
-    if constexpr (sizeof(T) == sizeof(float))
-      if (g.turns) return softmax_turned(g, x, y);
-    g.contiguous() ? softmax_rows(g, x, y) : softmax_columns(g, x, y);
-  });
+  for_each_softmax_group(outer, n, inner, [=](const SoftmaxGroup& g) { softmax_group(g, x, y); });
 }
 
 template <class T>
@@ -179,7 +182,7 @@ void masked_softmax(const T* x, T* y, std::int64_t rows, std::int64_t n) {
       const T* const row = x + g.begin(c);
       if (std::all_of(row, row + n, [](T v) { return v == kNothing<T>; })) masked[count++] = g.begin(c);
     }
-    softmax_rows(g, x, y);
+    softmax_group(g, x, y);
     // y_j = 0 where x_0 = x_1 = .. = -inf
     for (std::int64_t k = 0; k < count; ++k) std::fill_n(y + masked[k], n, T(0));
   });
