@@ -382,8 +382,8 @@ def functions():
     yield Mutant("what the argument of gelu's approximation loses dropped", gates,
                  "const auto [shifted, rest] = exp_parts(-z.high, -z.low);\n  // 1 + e^-z",
                  "const auto [shifted, rest] = exp_parts(-z.high);\n  // 1 + e^-z", "every function of one element*")
-    yield Mutant("tail of silu scaled before it is multiplied", gates, "return scaled_by_power(fused(q, rest, q), shifted);",
-                 "return q * scaled_by_power(1 + rest, shifted);", "every function of one element*")
+    yield Mutant("tail of silu scaled before it is multiplied", gates, "return scaled_down(fused(q, rest, q), shifted);",
+                 "return q * scaled_down(1 + rest, shifted);", "every function of one element*")
     yield Mutant("piece of the normal distribution beside the right one", pieces, "+ kQuarter / 2, piece",
                  "+ kQuarter / 4, piece", "every function of one element*")
     yield Mutant("odd powers without a sign", powers, "odd ? with_sign_of(p, x) : p", "p", "powers are within*")
