@@ -27,13 +27,11 @@ struct AdaptiveAvgPoolParams {
 };
 
 /// Sums of up to 64 elements of float32, 16 of them across, are taken in float32: down the rows by fours, and across in
-/// four lanes. Longer ones of one row at each element are what is in front of the window's end less what is in front of
-/// the window: sums within a vector are taken in float32, those of vectors in double, which is off by less than four
-/// units in the last place of the largest value. All others are kept in double. Each is divided once, exactly to the
-/// last place in float32. A dilated window without an element gives 0. A window that is all of one run of memory is
-/// summed as `mean` is, by `sum_run`. What an output is depends on the shape and its window: not on threads, the batch
-/// or, but for what float32 cannot hold of long windows at each element, and double of others that overlap, its
-/// neighbours.
+/// four lanes. Longer ones of one row at each element are taken in float32 within vectors, those of vectors in double.
+/// All others are kept in double. Each is divided once, exactly to the last place in float32. A dilated window without
+/// an element gives 0. A window that is all of one run of memory is summed as `mean` is, by `sum_run`. What an output
+/// is depends on the shape and its window: not on threads, the batch or, but for what double cannot hold of long
+/// windows that overlap, its neighbours.
 ///
 /// `x` is [planes, in...], `y` is [planes, out...]; they do not overlap.
 template <class T>

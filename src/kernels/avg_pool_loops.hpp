@@ -359,31 +359,33 @@ inline bool slide_sums(const double* x, std::int64_t k, std::int64_t n, double* 
     for (std::int64_t o = 1; o < n; ++o) sums[o] = sums[o * s];
 }
 
-/// y_o = (x_o + ... + x_{o + k - 1}) times its factor for o < n, of float32: what is in front of o + k less what is in
-/// front of o. Sums within vectors are taken in float32, those of vectors in double, so that nothing adds up along the
-/// row. An infinity, or a sum too large for float32, would spoil those behind it: such rows are summed one window at a
-/// time. `inner` has room for what windows read and for two vectors more, `of_vector` for as many vectors.
+/// y_o = (x_o + ... + x_{o + k - 1}) times its factor for o < n and k > kLanes, of float32: the rest of the vector that
+/// o lies in, whole vectors, and what the last one has in front of o + k. Sums within vectors are taken in float32,
+/// those of vectors in double, as what is in front of the last less what is in front of the first. An infinity, or a
+/// sum too large for float32, would spoil those behind it: such rows are summed one window at a time.
+/// `of_vector` has room for the vectors that windows read, and two more.
 [[gnu::noinline]] inline void slide_line(const Line<float, float> line, std::int64_t k, std::int64_t n,
-                                         std::int64_t by_step, float* inner, double* of_vector) {
-  constexpr int kAll = kLanes<float>, kLag = 8;
+                                         std::int64_t by_step, double* of_vector) {
+  constexpr int kAll = kLanes<float>, kLag = 8, kRoom = 16 * kAll;
   using All = std::make_integer_sequence<int, kAll>;
   using Index = typename Several<std::int32_t, kAll>::type;
   const std::int64_t whole = k / kAll, rest = k % kAll, last = (n - 1) / kAll + 1 + whole;
-  // As few as stay near: they go round. The first vector is there twice, for loads that go over the end.
-  std::int64_t room = 16 * kAll;
-  while (room < k + (kLag + 4) * kAll) room *= 2;
-  const auto at = [=](std::int64_t i) __attribute__((always_inline)) { return inner + (i & (room - 1)); };
+  // They go round. The first vector is there twice, for loads that go over the end.
+  alignas(kVectorWidth) float inner[kRoom + kAll];
+  const auto at = [&](std::int64_t i) __attribute__((always_inline)) { return inner + (i & (kRoom - 1)); };
   // inner_{u, l} = x_{u kAll - 1} + ... + x_{u kAll + l - 1}; its last are added up when they are in memory
-  const auto store_sums = [=](Vec<float> sum, std::int64_t u) __attribute__((always_inline)) {
+  const auto store_sums = [&](Vec<float> sum, std::int64_t u) __attribute__((always_inline)) {
     sum += moved_up<1>(sum, All());
     sum += moved_up<2>(sum, All());
     if constexpr (kAll > 4) sum += moved_up<4>(sum, All());
     if constexpr (kAll > 8) sum += moved_up<8>(sum, All());
     float* const to = at(u * kAll);
     store<float>(sum, to);
-    if (to == inner) store<float>(sum, inner + room);
+    if (to == inner) store<float>(sum, inner + kRoom);
   };
-  const Index is_behind = lanes_in_turn(All()) >= static_cast<std::int32_t>(kAll - rest);
+  const Index is_behind = lanes_in_turn(All()) >= static_cast<std::int32_t>(kAll - rest),
+              is_last = lanes_in_turn(All()) == kAll - 1;
+  constexpr Vec<float> kNone{};
   auto factor = Factors<float>::at(line.by, 0);
   store_sums(moved_up<1>(load<float>(line.from), All()), 0);
   double total = 0;
@@ -393,9 +395,15 @@ inline bool slide_sums(const double* x, std::int64_t k, std::int64_t n, double* 
     const std::int64_t v = u - kLag - whole - 1;
     of_vector[u - kLag] = total;
     if (v >= 0) {
-      const Vec<float> here = static_cast<float>(of_vector[v + whole] - of_vector[v]) - Vec<float>{},
-                       behind = static_cast<float>(total - of_vector[v]) - Vec<float>{};
-      const Vec<float> sum = ((is_behind ? behind : here) + load<float>(at(v * kAll + k))) - load<float>(at(v * kAll));
+      // outer_l = x_{v kAll + l} + ... + x_{v kAll + kAll - 2}
+      Vec<float> outer = is_last ? kNone : load<float>(line.from + v * kAll);
+      outer += moved<1>(outer, kNone, All());
+      outer += moved<2>(outer, kNone, All());
+      if constexpr (kAll > 4) outer += moved<4>(outer, kNone, All());
+      if constexpr (kAll > 8) outer += moved<8>(outer, kNone, All());
+      const Vec<float> here = static_cast<float>(of_vector[v + whole] - of_vector[v + 1]) - Vec<float>{},
+                       behind = static_cast<float>(total - of_vector[v + 1]) - Vec<float>{};
+      const Vec<float> sum = (is_behind ? behind : here) + (outer + load<float>(at(v * kAll + k)));
       if (by_step != 0) factor = Factors<float>::at(line.by, v * kAll);
       store_some<float>(factor.times(sum), n - v * kAll, line.to + v * kAll);
     }

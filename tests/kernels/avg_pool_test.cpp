@@ -277,6 +277,21 @@ TEST_CASE("long windows of float32 at each element keep to the tolerance, and wh
   for (const float y : run_forward(fixed({311}, {31}, {1}, {0}), large)) CHECK(y == Approx(3e38f).epsilon(1e-6));
 }
 
+TEST_CASE("a large element is not felt by the long windows beside it") {
+  for (const std::int64_t k : {17, 31, 33, 100, 640}) {
+    const AvgPool pool = fixed({1301}, {k}, {1}, {0});
+    std::vector<float> x(1301, 1.0f), dy(std::size_t(outputs(pool)), 1.0f);
+    const std::int64_t at = 653, chosen = std::int64_t(dy.size()) / 2;
+    x[std::size_t(at)] = dy[std::size_t(chosen)] = 1e8f;
+    const auto y = run_forward(pool, x), dx = run_backward(pool, dy);
+    CAPTURE(k);
+    for (std::int64_t o = 0; o < std::int64_t(y.size()); ++o)
+      if (at < o || at >= o + k) CHECK(y[std::size_t(o)] == Approx(1).epsilon(4e-7));
+    for (std::int64_t i = k - 1; i < std::int64_t(dy.size()); ++i)
+      if (i < chosen || i >= chosen + k) CHECK(dx[std::size_t(i)] == Approx(1).epsilon(4e-7));
+  }
+}
+
 template <class T>
 bool spoils_its_windows_alone(std::int64_t k, std::int64_t s, std::int64_t p, T value) {
   const std::int64_t length = 311, at = 97;
