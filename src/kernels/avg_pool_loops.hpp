@@ -335,11 +335,7 @@ inline bool slide_sums(const double* x, std::int64_t k, std::int64_t n, double* 
   Doubles before = Doubles{} + sum_row(x, k);
   // What changes from window o to the ones behind it.
   const auto changes_at = [=](std::int64_t o) {
-    Doubles v = load<double>(x + o + k) - load<double>(x + o);
-    v += moved_up<1>(v, All());
-    if constexpr (kDoubles > 2) v += moved_up<2>(v, All());
-    if constexpr (kDoubles > 4) v += moved_up<4>(v, All());
-    return v;
+    return sums_up_to(Doubles(load<double>(x + o + k) - load<double>(x + o)), All());
   };
   for (std::int64_t o = 0; o < n; o += kDoubles) {
     const Doubles changes = changes_at(o);
@@ -374,11 +370,8 @@ inline bool slide_sums(const double* x, std::int64_t k, std::int64_t n, double* 
   alignas(kVectorWidth) float inner[kRoom + kAll];
   const auto at = [&](std::int64_t i) __attribute__((always_inline)) { return inner + (i & (kRoom - 1)); };
   // inner_{u, l} = x_{u kAll - 1} + ... + x_{u kAll + l - 1}; its last are added up when they are in memory
-  const auto store_sums = [&](Vec<float> sum, std::int64_t u) __attribute__((always_inline)) {
-    sum += moved_up<1>(sum, All());
-    sum += moved_up<2>(sum, All());
-    if constexpr (kAll > 4) sum += moved_up<4>(sum, All());
-    if constexpr (kAll > 8) sum += moved_up<8>(sum, All());
+  const auto store_sums = [&](const Vec<float>& of, std::int64_t u) __attribute__((always_inline)) {
+    const Vec<float> sum = sums_up_to(of, All());
     float* const to = at(u * kAll);
     store<float>(sum, to);
     if (to == inner) store<float>(sum, inner + kRoom);
@@ -396,11 +389,7 @@ inline bool slide_sums(const double* x, std::int64_t k, std::int64_t n, double* 
     of_vector[u - kLag] = total;
     if (v >= 0) {
       // outer_l = x_{v kAll + l} + ... + x_{v kAll + kAll - 2}
-      Vec<float> outer = is_last ? kNone : load<float>(line.from + v * kAll);
-      outer += moved<1>(outer, kNone, All());
-      outer += moved<2>(outer, kNone, All());
-      if constexpr (kAll > 4) outer += moved<4>(outer, kNone, All());
-      if constexpr (kAll > 8) outer += moved<8>(outer, kNone, All());
+      const Vec<float> outer = sums_from(is_last ? kNone : load<float>(line.from + v * kAll), All());
       const Vec<float> here = static_cast<float>(of_vector[v + whole] - of_vector[v + 1]) - Vec<float>{},
                        behind = static_cast<float>(total - of_vector[v + 1]) - Vec<float>{};
       const Vec<float> sum = (is_behind ? behind : here) + (outer + load<float>(at(v * kAll + k)));

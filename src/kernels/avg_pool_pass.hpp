@@ -60,6 +60,7 @@ class Pass {
   bool differs() const { return c_.pool.divisor == 0; }
   /// Whether rows of gradients are multiplied by their factors rather than the results.
   bool scales_rows() const { return c_.backward && differs(); }
+  bool scales_results() const { return !c_.backward && differs(); }
 
   // --- tiles --------------------------------------------------------------------------------------------------------
 
@@ -181,7 +182,7 @@ class Pass {
     rows.width = c_.w.from, rows.to_width = c_.w.to;
     rows.zeros = b.sums;
     rows.windows = c_.backward ? c_.h.from : c_.h.to;
-    rows.by_step = differs() && !scales_rows() ? 1 : 0;
+    rows.by_step = scales_results() ? 1 : 0;
     rows.by[0] = rows.by[1] = rows.by[2] = b.one;
     const A* scaled_by[3] = {};
     double slices = 0;
@@ -369,7 +370,7 @@ class Pass {
   }
 
   [[gnu::noinline]] void store_lines(const Tile& t, LineOf* lines, std::int64_t count, Buffers<A, T>& b) const {
-    const std::int64_t by_step = differs() && !c_.backward ? 1 : 0;
+    const std::int64_t by_step = scales_results() ? 1 : 0;
     std::int64_t n = t.results(), k = c_.w.most(), s = c_.w.num, step = c_.w.step;
     if (way_ == Way::spread) return spread_lines(lines, count, n, b.spread, !differs());
     if (way_ == Way::sliding) {
@@ -417,7 +418,7 @@ class Pass {
         for (std::int64_t i = d.first; i < d.last; i += d.step)
           for (std::int64_t j = first_row; j < first_row + row.count * c_.h.step; j += c_.h.step) {
             const T* const from = x + (i * c_.h.from + j) * c_.w.from;
-            if (!c_.backward || !differs()) {
+            if (!scales_rows()) {
               sum += sum_span<double>(from, w.first, w.last, w.step);
               continue;
             }

@@ -10,8 +10,8 @@
 /// Average pools whose windows cut memory into runs; for avg_pool.cpp alone.
 namespace taper::kernels::average {
 
-/// Float32 runs that are summed beside each other, which those of fewer than 16 elements are: in order.
-inline constexpr std::int64_t kBesideRuns = 64, kShortRun = 16;
+/// Float32 runs that are summed beside each other, which those that are summed in order are.
+inline constexpr std::int64_t kBesideRuns = 64;
 
 /// y_i = (x_{i n} + ... + x_{i n + n - 1}) / divisor
 template <class T>
@@ -20,8 +20,8 @@ void forward_runs(std::int64_t runs, std::int64_t n, double divisor, const T* x,
     for (std::int64_t i = first; i < last; i += kBesideRuns) {
       double sum[kBesideRuns];
       const std::int64_t count = std::min(kBesideRuns, last - i);
-      if (sizeof(T) == sizeof(float) && n > 0 && n < kShortRun) {
-        T turned[kShortRun * kBesideRuns];
+      if (sizeof(T) == sizeof(float) && n > 0 && n < kRowLanes) {
+        T turned[kRowLanes * kBesideRuns];
         pack_transposed(x + i * n, n, count, n, turned, kBesideRuns);
         sum_places(turned, kBesideRuns, n, count, sum);
       } else {

@@ -31,15 +31,17 @@ inline bool takes(const GemmParams& p) {
 }
 
 /// c = op(A) op(B), of the sizes in `p`.
-inline void call(const GemmParams& p, const float* a, const float* b, float* c) {
-  cblas_sgemm(CblasRowMajor, p.transpose_a ? CblasTrans : CblasNoTrans, p.transpose_b ? CblasTrans : CblasNoTrans,
-              static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), 1, a, static_cast<int>(p.lda), b,
-              static_cast<int>(p.ldb), 0, c, static_cast<int>(p.ldc));
-}
-inline void call(const GemmParams& p, const double* a, const double* b, double* c) {
-  cblas_dgemm(CblasRowMajor, p.transpose_a ? CblasTrans : CblasNoTrans, p.transpose_b ? CblasTrans : CblasNoTrans,
-              static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), 1, a, static_cast<int>(p.lda), b,
-              static_cast<int>(p.ldb), 0, c, static_cast<int>(p.ldc));
+template <class T>
+void call(const GemmParams& p, const T* a, const T* b, T* c) {
+  const auto product = [&](auto* gemm) {
+    gemm(CblasRowMajor, p.transpose_a ? CblasTrans : CblasNoTrans, p.transpose_b ? CblasTrans : CblasNoTrans,
+         static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), 1, a, static_cast<int>(p.lda), b,
+         static_cast<int>(p.ldb), 0, c, static_cast<int>(p.ldc));
+  };
+  if constexpr (sizeof(T) == sizeof(float))
+    product(cblas_sgemm);
+  else
+    product(cblas_dgemm);
 }
 
 /// As `gemm`, for products that `takes` allows. Long float32 sums are joined in double, in blocks that the working

@@ -457,13 +457,13 @@ void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* d
   if (!complete && !add) fill(p.batch * p.in_channels * inputs(p), T(0), dx);
   if (nothing) return;
   // dx[n, c, q] = sum over (o, t) of w[o, c, t] dy[n, o, i], i s = q + pad - t d
+  if (depthwise_sum(input_sweep(p, {0, 0, 0}), dy, w, b, dx, add)) return;
   Sweep sweeps[Sweeps::kMost];
   int count = 0;
   for (std::int64_t d = 0; d < turns[0]; ++d)
     for (std::int64_t h = 0; h < turns[1]; ++h)
       for (std::int64_t l = 0; l < turns[2]; ++l) {
         sweeps[count++] = input_sweep(p, {d, h, l});
-        if (depthwise_sum(sweeps[0], dy, w, b, dx, add)) return;
         if (count < Sweeps::kMost) continue;
         run(sweeps, count, dy, w, b, dx, add);
         count = 0;

@@ -211,6 +211,27 @@ template <int by, class V, int... L>
   return __builtin_shufflevector(v, V{}, (L < by ? static_cast<int>(sizeof...(L)) : L - by)...);
 }
 
+/// Sums of each lane and those in front of it.
+template <class V, int... L>
+[[gnu::always_inline]] inline V sums_up_to(V v, LaneList<L...> all) {
+  constexpr int n = sizeof...(L);
+  v += moved_up<1>(v, all);
+  if constexpr (n > 2) v += moved_up<2>(v, all);
+  if constexpr (n > 4) v += moved_up<4>(v, all);
+  if constexpr (n > 8) v += moved_up<8>(v, all);
+  return v;
+}
+/// Sums of each lane and those behind it.
+template <class V, int... L>
+[[gnu::always_inline]] inline V sums_from(V v, LaneList<L...> all) {
+  constexpr int n = sizeof...(L);
+  v += moved<1>(v, V{}, all);
+  if constexpr (n > 2) v += moved<2>(v, V{}, all);
+  if constexpr (n > 4) v += moved<4>(v, V{}, all);
+  if constexpr (n > 8) v += moved<8>(v, V{}, all);
+  return v;
+}
+
 /// What lane l of a result is taken from; negative: 0.
 template <class A>
 struct Origins {

@@ -56,8 +56,7 @@ void softmax_columns(const SoftmaxGroup& g, const T* x, T* y) {
 template <class T>
 void softmax_turned(const SoftmaxGroup& g, const T* x, T* y) {
   T turned[kShortRow * kSoftmaxRows];
-  pack_transposed(x + g.first, g.n, g.width, g.n, turned, kSoftmaxRows);
-  softmax_columns(SoftmaxGroup{0, g.width, g.row, g.n, kSoftmaxRows, 1, false}, turned, turned);
+  softmax_columns(turn(g, x, turned), turned, turned);
   pack_transposed(turned, kSoftmaxRows, g.n, g.width, y + g.first, g.n);
 }
 

@@ -87,13 +87,19 @@ void for_each_exp(const SoftmaxGroup& g, const Argument& argument, const Use& us
   }
 }
 
+/// The group whose rows lie side by side in `turned`, where they are copied to.
+template <class T>
+SoftmaxGroup turn(const SoftmaxGroup& g, const T* x, T* turned) {
+  pack_transposed(x + g.first, g.n, g.width, g.n, turned, kSoftmaxRows);
+  return {0, g.width, g.row, g.n, kSoftmaxRows, 1, false};
+}
+
 /// The largest element of every row of a group, and log_sum[c] = log(sum e^(x_j - top[c])).
 template <class T>
 [[gnu::noinline]] void log_sums(const SoftmaxGroup& g, const T* x, T* top, double* log_sum) {
   if (sizeof(T) == sizeof(float) && g.turns) {
     T turned[kShortRow * kSoftmaxRows];
-    pack_transposed(x + g.first, g.n, g.width, g.n, turned, kSoftmaxRows);
-    return log_sums(SoftmaxGroup{0, g.width, g.row, g.n, kSoftmaxRows, 1, false}, turned, top, log_sum);
+    return log_sums(turn(g, x, turned), turned, top, log_sum);
   }
   row_maxima(g, x, top);
   if (g.contiguous()) {

@@ -7,6 +7,9 @@
 
 namespace taper::kernels {
 
+/// The lanes that `sum_row` takes; shorter rows are summed in order.
+inline constexpr int kRowLanes = 16;
+
 /// The sum of the lanes and of the n % (2 N) elements left over at `x`.
 template <int N, class T>
 inline double fold_row(Lanes<N> s, const T* x, std::int64_t n) {
@@ -29,7 +32,7 @@ inline double fold_row(Lanes<N> s, const T* x, std::int64_t n) {
 /// -0 too.
 template <class T>
 inline double sum_row(const T* x, std::int64_t n) {
-  constexpr int kLanes = 16;
+  constexpr int kLanes = kRowLanes;
   if (n <= 0) return 0.0;
   // s = ((x_0 + x_1) + x_2) + ...
   if (n < kLanes) {
@@ -76,7 +79,7 @@ void fold_runs(const double* lane, std::int64_t half, const T* x, std::int64_t n
 /// window i + j, so all windows share their lanes.
 template <class T>
 void sum_long_runs(const T* x, std::int64_t k, std::int64_t n, double* y) {
-  constexpr std::int64_t kLanes = 16, kBlock = 512;
+  constexpr std::int64_t kLanes = kRowLanes, kBlock = 512;
   double lane[kBlock + kLanes];
   for (std::int64_t i = 0; i < n; i += kBlock, x += kBlock, y += kBlock) {
     const std::int64_t count = n - i < kBlock ? n - i : kBlock;
@@ -93,7 +96,7 @@ void sum_long_runs(const T* x, std::int64_t k, std::int64_t n, double* y) {
 /// y_i = sum_row(x + i, k) for i < n, with the same bits; k >= 1. `x` and `y` do not overlap.
 template <class T>
 void sum_runs(const T* x, std::int64_t k, std::int64_t n, double* y) {
-  if (k < 16) return sum_places(x, 1, k, n, y);
+  if (k < kRowLanes) return sum_places(x, 1, k, n, y);
   sum_long_runs(x, k, n, y);
 }
 
