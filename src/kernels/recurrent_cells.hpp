@@ -10,15 +10,6 @@
 
 namespace taper::kernels {
 
-/// 1 / (1 + e^-x): 2 ulp, and no less than the smallest normal number.
-template <class V>
-inline V gate_sigmoid(V x) {
-  constexpr Element<V> kEnd = by_size<V>(87, 700);
-  const auto [shifted, rest] = exp_parts(at_least<V>(-kEnd, at_most<V>(kEnd, -x)));
-  const V scale = power_of_two(shifted);
-  return 1 / (fused(scale, rest, scale) + 1);
-}
-
 /// `gates` comes in as a and goes out as the gates' values; `extra` is c (LSTM) or W_hn h + b_hn (GRU).
 template <class T>
 struct CellForward {
@@ -83,8 +74,8 @@ struct LstmCell {
     T *gi = s.gates, *gf = gi + n, *gg = gf + n, *go = gg + n;
     // c_t = f c_{t-1} + i g,  h_t = o tanh(c_t)
     for (AnyPack at{0, n}; at; at.next<T>()) {
-      const Pack<T> i = gate_sigmoid(at(gi)), f = gate_sigmoid(at(gf)), g = vector_tanh(at(gg));
-      const Pack<T> o = gate_sigmoid(at(go)), c = fused(f, at(s.c_before), i * g);
+      const Pack<T> i = vector_sigmoid(at(gi)), f = vector_sigmoid(at(gf)), g = vector_tanh(at(gg));
+      const Pack<T> o = vector_sigmoid(at(go)), c = fused(f, at(s.c_before), i * g);
       at.store(gi, i);
       at.store(gf, f);
       at.store(gg, g);
@@ -121,7 +112,7 @@ struct GruCell {
     T *gr = s.gates, *gz = gr + n, *gn = gz + n;
     // n = tanh(a_n + r hidden),  h_t = n + z (h_{t-1} - n)
     for (AnyPack at{0, n}; at; at.next<T>()) {
-      const Pack<T> r = gate_sigmoid(at(gr)), z = gate_sigmoid(at(gz));
+      const Pack<T> r = vector_sigmoid(at(gr)), z = vector_sigmoid(at(gz));
       const Pack<T> m = vector_tanh(fused(r, at(s.extra), at(gn)));
       at.store(gr, r);
       at.store(gz, z);
