@@ -50,9 +50,14 @@ struct Tile {
   Vectors<T> to;
 };
 
-/// to[r, :] = from[r, :] + sum over the terms [first, end) of a[r, k] b[k, :] for R rows and W vectors.
-template <class T, int R, int W>
+/// to[r, :] = from[r, :] + sum over the terms [first, end) of a[r, k] b[k, :] for R rows and W vectors V.
+template <class T, int R, int W, class V = Vector<T>>
 void multiply_tile(const Tile<T>& t, std::int64_t first, std::int64_t end) {
+  const auto read = [](const T* x) {
+    V v;
+    std::memcpy(&v, x, sizeof v);
+    return v;
+  };
   const std::int64_t a_row = t.a_row;
   const T* column[W];
 #pragma GCC unroll 8
@@ -60,24 +65,24 @@ void multiply_tile(const Tile<T>& t, std::int64_t first, std::int64_t end) {
     column[v] = t.b + t.b_vector[v];
     hide(column[v]);
   }
-  Vector<T> sum[R][W];
+  V sum[R][W];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
-    for (int v = 0; v < W; ++v) sum[r][v] = Vector<T>{};
+    for (int v = 0; v < W; ++v) sum[r][v] = V{};
   for (std::int64_t k = first; k < end; ++k) {
     const T* a = t.a + t.a_term[k];
     const std::int64_t term = t.b_term[k];
-    Vector<T> right[W];
+    V right[W];
 #pragma GCC unroll 8
-    for (int v = 0; v < W; ++v) right[v] = load(column[v] + term);
+    for (int v = 0; v < W; ++v) right[v] = read(column[v] + term);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       if (r > 0 && r % kPointerRows == 0) {
         a += kPointerRows * a_row;
         hide(a);
       }
-      const Vector<T> left = a[r % kPointerRows * a_row] - Vector<T>{};
+      const V left = a[r % kPointerRows * a_row] - V{};
 #pragma GCC unroll 8
       for (int v = 0; v < W; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
     }
@@ -94,7 +99,8 @@ void multiply_tile(const Tile<T>& t, std::int64_t first, std::int64_t end) {
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < W; ++v) {
-      store(load(from[v]) + sum[r][v], to[v]);
+      const V y = read(from[v]) + sum[r][v];
+      std::memcpy(to[v], &y, sizeof y);
       from[v] += from_row;
       to[v] += to_row;
     }
@@ -103,18 +109,27 @@ void multiply_tile(const Tile<T>& t, std::int64_t first, std::int64_t end) {
 template <class T>
 using TileFunction = void (*)(const Tile<T>&, std::int64_t, std::int64_t);
 
-/// The tiles of one height for 1, 2, 4 and 8 vectors.
+/// Lanes of a half vector, for which processors that split vectors of 64 bytes need half the time; 0 where it saves
+/// nothing.
+template <class T>
+constexpr int kHalfLanes = kVectorWidth == 64 && sizeof(T) == sizeof(float) ? kLanes<T> / 2 : 0;
+
+/// The tiles of one height for 1, 2, 4 and 8 vectors, and, of some heights, for half a vector (0).
 template <class T>
 struct TileWidths {
-  TileFunction<T> of[4];
+  TileFunction<T> of[4], half = nullptr;
 
-  TileFunction<T> operator[](int width) const { return of[__builtin_ctz(static_cast<unsigned>(width))]; }
+  TileFunction<T> operator[](int width) const {
+    return width == 0 ? half : of[__builtin_ctz(static_cast<unsigned>(width))];
+  }
 };
 template <class T, int R>
 constexpr TileWidths<T> tile_widths() {
   TileWidths<T> tiles{{multiply_tile<T, R, 1>, multiply_tile<T, R, 2>}};
   if constexpr (widest(R) >= 4) tiles.of[2] = multiply_tile<T, R, 4>;
   if constexpr (widest(R) >= 8) tiles.of[3] = multiply_tile<T, R, 8>;
+  if constexpr (kHalfLanes<T> != 0 && (R == 12 || R == 8 || R == 4 || R <= 2))
+    tiles.half = multiply_tile<T, R, 1, typename Several<T, kHalfLanes<T>>::type>;
   return tiles;
 }
 template <class T, int... I>
@@ -159,7 +174,10 @@ template <class T>
 template <class T>
 class Fetching {
  public:
-  Fetching(const Ahead<T> (&x)[2], std::int64_t times) : x_(x), share_((lines(x[0]) + lines(x[1])) / times + 1) {}
+  Fetching(const Ahead<T> (&x)[2], std::int64_t times) : x_(x) {
+    const std::int64_t all = lines(x[0]) + lines(x[1]);
+    if (all > 0) share_ = all / times + 1;
+  }
 
   void some() {
     for (std::int64_t left = share_; left > 0;) {
@@ -179,7 +197,7 @@ class Fetching {
   static std::int64_t lines(const Ahead<T>& x) { return x.rows * ((x.columns + kLine - 1) / kLine); }
 
   const Ahead<T>* x_;
-  std::int64_t share_, row_ = 0, at_ = 0;
+  std::int64_t share_ = 0, row_ = 0, at_ = 0;
   bool second_ = false;
 };
 
@@ -191,8 +209,8 @@ inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile
   alignas(kVectorWidth) T total[(2 * kTileRows<T> + 1) * kLanes<T>];  // with one vector for loads that skip some
   const std::int64_t row = y.width * kLanes<T>;
   tile.to = {total, row, kSide<T>};
-  // The rows of c are far from each other, and are needed after the last term.
-  if (depth >= 64)
+  // Rows of c that are far from each other are needed after the last term.
+  if (depth >= 64 && y.c.row > 128)
     for (int v = 0; v < y.width; ++v) {
       const T* line = y.c.data + y.c.vector[v];
       for (std::int64_t r = 0; r < y.rows; ++r, line += y.c.row) __builtin_prefetch(line, 0, 2);
@@ -273,25 +291,33 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   const bool apart = ldc % page != 0 && x.a_row % page != 0;
   const std::int64_t tallest = apart ? kTileRows<T> : std::min(kTileRows<T>, 6);
   const std::int64_t tiles = (rows + tallest - 1) / tallest, least = rows / tiles, taller = rows % tiles;
-  const std::int64_t vectors = (columns + kLanes<T> - 1) / kLanes<T>;
+  const std::int64_t vectors = (columns + kLanes<T> - 1) / kLanes<T>, last = vectors - 1;
+  // Few elements of the last vector are those of a half: its first, or what follows the repeated ones.
+  const bool halved =
+      kHalfLanes<T> != 0 && (x.repeated > 0 ? kLanes<T> - x.repeated : x.c_count[last]) <= kHalfLanes<T>;
+  const int skipped = halved && x.repeated > 0 ? kHalfLanes<T> : 0;
+  const std::int64_t b_half = x.b_vector[last] + skipped, c_half = x.c_vector[last] + skipped;
+  const int half_count = x.c_count[last] - skipped;
   int width = widest(least + (taller > 0));
   Fetching<T> ahead(x.ahead, tiles * ((vectors - 1) / width + 1) * ((depth - 1) / kChain<T> + 1));
   for (std::int64_t v = 0; v < vectors; v += width) {
-    while (width > vectors - v) width /= 2;
-    if (x.column_bias != nullptr) from = {x.column_bias, 0, x.c_vector + v};
-    const int repeated = v + width == vectors ? x.repeated : 0;
-    bool whole = repeated == 0 || !add;
-    for (int i = 0; i < width; ++i) whole = whole && x.c_count[v + i] == kLanes<T>;
-    Tile<T> tile{x.a, x.a_row, x.a_term, x.b, x.b_term, x.b_vector + v, from, {}};
-    std::int64_t i = 0;
-    for (std::int64_t n = 0; n < tiles; ++n) {
-      const std::int64_t height = least + (n < taller);
+    const bool half = halved && v == last;
+    while (width > (half ? 1 : vectors - halved - v)) width /= 2;
+    const std::int64_t *b_vector = half ? &b_half : x.b_vector + v, *c_vector = half ? &c_half : x.c_vector + v;
+    const int* const count = half ? &half_count : x.c_count + v;
+    if (x.column_bias != nullptr) from = {x.column_bias, 0, c_vector};
+    const int repeated = v + width == vectors ? x.repeated - skipped : 0, full = half ? kHalfLanes<T> : kLanes<T>;
+    bool whole = !add || (repeated == 0 && !half);
+    for (int i = 0; i < width; ++i) whole = whole && count[i] == full;
+    Tile<T> tile{x.a, x.a_row, x.a_term, x.b, x.b_term, b_vector, from, {}};
+    std::int64_t height = 0;
+    for (std::int64_t i = 0, n = 0; i < rows; i += height, ++n) {
+      height = half ? std::min(tallest, rows - i) : least + (n < taller);
+      while (half && all[height - 1].half == nullptr) --height;
       tile.a = x.a + i * x.a_row;
       tile.from = {from.data + i * from.row, from.row, from.vector};
-      sum_tile<T>(
-          all[height - 1][width], depth, tile, ahead,
-          {{c + i * ldc, ldc, x.c_vector + v}, height, width, x.c_count + v, repeated, whole, add, x.continues});
-      i += height;
+      sum_tile<T>(all[height - 1][half ? 0 : width], depth, tile, ahead,
+                  {{c + i * ldc, ldc, c_vector}, height, width, count, repeated, whole, add, x.continues});
     }
   }
 }

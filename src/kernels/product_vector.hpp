@@ -33,6 +33,11 @@ template <>
 inline Vector<double> multiply_add(Vector<double> a, Vector<double> b, Vector<double> c) {
   return _mm512_fmadd_pd(a, b, c);
 }
+template <>
+inline Several<float, 8>::type multiply_add(Several<float, 8>::type a, Several<float, 8>::type b,
+                                            Several<float, 8>::type c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
 #elif defined(__AVX2__) && defined(__FMA__)
 template <>
 inline Vector<float> multiply_add(Vector<float> a, Vector<float> b, Vector<float> c) {
