@@ -179,88 +179,6 @@ namespace {
 // An operation is compiled once, as a row. The loops around them know no types, or of those of the gradients that they
 // add, and lay operands that are not contiguous into a buffer first.
 
-/// y = f(x ...)
-template <class Y>
-void apply(const BroadcastPlan& p, const Operands& x, Y* y, std::int64_t cost, Row f) {
-  for_each_run(p, cost, false, x,
-               [=](auto* x0, auto* x1, auto* x2, std::int64_t out, std::int64_t n) { f(x0, x1, x2, y + out, n); });
-}
-
-/// dx_i = f(dy_i, a_i, b_i) where x is not repeated.
-template <class T>
-void grad_elementwise(const BroadcastPlan& p, const Operands& x, T* dx, bool add, Row f) {
-  if (!add) return apply(p, x, dx, 4, f);
-  for_each_run(p, 4, true, x, [=](auto* x0, auto* x1, auto* x2, std::int64_t out, std::int64_t n) {
-    alignas(64) T fresh[kBuffer];
-    f(x0, x1, x2, fresh, n);
-    for (std::int64_t i = 0; i < n; ++i) dx[out + i] += fresh[i];
-  });
-}
-
-/// dx_o = sum of f(dy, a, b) over what was read with x_o; of dy itself if `f` is null.
-template <class T>
-void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f) {
-  const std::int64_t* const rs = p.rows.stride;
-  const auto sums_of = [=, &p, &x](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double sum[kWideColumns];
-    std::fill_n(sum, width, 0.0);
-    Run runs[BroadcastPlan::kOperands];
-    constexpr std::int64_t kTerms = 8 * kWideColumns;
-    alignas(64) T terms[kTerms];
-    const bool run = is_run(p, width);
-    const std::int64_t* const cs = run ? rs : p.columns.stride;
-    // Parts of longer rows, and rows that leave no room for eight, are taken one by one.
-    const bool alone = !run && (8 * width > kBuffer || (width >= kLongRow / 2 && rs[0] != width));
-    // A run is a row, of which a part is worked on at once; else as many rows as there is room for.
-    const std::int64_t step = run ? kBuffer : (alone ? kTerms : kBuffer) / width;
-    for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
-      if (f == nullptr) {
-        const T* const from = static_cast<const T*>(x[0].data) + o.at[0];
-        return run ? void(sum[0] += sum_run(from, p.rows.extent)) : add_columns(from, p.rows.extent, rs[0], width, sum);
-      }
-      for (std::int64_t j = 0; j < p.rows.extent; j += step) {
-        const std::int64_t taken = std::min(step, p.rows.extent - j);
-        const std::int64_t rows = run || alone ? 1 : taken, n = run ? taken : width;
-        Operand at[BroadcastPlan::kOperands];
-        for (int k = 0; k < BroadcastPlan::kOperands; ++k) at[k] = x[k].from(o.at[k] + j * rs[k]);
-        for (std::int64_t r = 0; r < (alone ? taken : 1); ++r) {
-          const auto from = [&](int k) { return runs[k].at(at[k], {rs[k], cs[k]}, rows, n); };
-          f(from(0), from(1), from(2), terms + r * n, rows * n);
-          for (int k = 0; k < BroadcastPlan::kOperands; ++k) at[k] = at[k].from(rs[k]);
-        }
-        run ? void(sum[0] += sum_row(terms, n)) : add_rows(terms, taken, width, width, sum);
-      }
-    });
-    for (std::int64_t c = 0; c < width; ++c) dx[out + c] = add ? dx[out + c] + T(sum[c]) : T(sum[c]);
-  };
-  for_each_group(p, 4, sums_of, kWideColumns);
-}
-
-template <class T>
-void grad_of(const GradPlan& p, const Operands& x, T* dx, bool add, Row f) {
-  const BroadcastPlan& e = p.elementwise;
-  const bool contiguous = !p.repeated && e.outer_rank == 0 && e.inner_stride[1] == 1 && e.inner_stride[2] == 1;
-  if (contiguous && !add && e.numel <= kPiece) {
-    f(x[0].data, x[1].data, x[2].data, dx, e.numel);
-  } else if (p.repeated) {
-    grad_reduced(p.reduce, x, dx, add, f);
-  } else {
-    grad_elementwise(p.elementwise, x, dx, add, f);
-  }
-}
-
-/// The plan of a gradient that reads dy alone: the operands take the strides of dy, so that any pointer will do.
-GradPlan reads_dy_alone(const GradPlan& plan) {
-  GradPlan p = plan;
-  const auto alone = [](ReducePlan::Dim& dim) { dim.stride[1] = dim.stride[2] = dim.stride[0]; };
-  for (int d = 0; d < p.reduce.kept_rank; ++d) alone(p.reduce.kept[d]);
-  for (int d = 0; d < p.reduce.reduced_rank; ++d) alone(p.reduce.reduced[d]);
-  alone(p.reduce.rows);
-  alone(p.reduce.columns);
-  p.elementwise = same_shape_plan(plan.elementwise.numel);
-  return p;
-}
-
 template <class Op>
 constexpr bool kInPacks = requires {
   Op::packs;
@@ -329,6 +247,77 @@ void chosen_of_one(const void* dy, const void*, const void* c, void* to, std::in
 template <class T>
 void copy_of(const void* x, const void*, const void*, void* y, std::int64_t n) {
   std::copy_n(static_cast<const T*>(x), n, static_cast<T*>(y));
+}
+
+/// y = f(x ...)
+template <class Y>
+void apply(const BroadcastPlan& p, const Operands& x, Y* y, std::int64_t cost, Row f, Row add = nullptr) {
+  for_each_run(p, cost, x, y, sizeof(Y), f, add);
+}
+
+/// dx_o = sum of f(dy, a, b) over what was read with x_o; of dy itself if `f` is null.
+template <class T>
+void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f) {
+  const std::int64_t* const rs = p.rows.stride;
+  const auto sums_of = [=, &p, &x](std::int64_t out, std::int64_t width, const Offsets& start) {
+    double sum[kWideColumns];
+    std::fill_n(sum, width, 0.0);
+    Run runs[BroadcastPlan::kOperands];
+    constexpr std::int64_t kTerms = 8 * kWideColumns;
+    alignas(64) T terms[kTerms];
+    const bool run = is_run(p, width);
+    const std::int64_t* const cs = run ? rs : p.columns.stride;
+    // Parts of longer rows, and rows that leave no room for eight, are taken one by one.
+    const bool alone = !run && (8 * width > kBuffer || (width >= kLongRow / 2 && rs[0] != width));
+    // A run is a row, of which a part is worked on at once; else as many rows as there is room for.
+    const std::int64_t step = run ? kBuffer : (alone ? kTerms : kBuffer) / width;
+    for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
+      if (f == nullptr) {
+        const T* const from = static_cast<const T*>(x[0].data) + o.at[0];
+        return run ? void(sum[0] += sum_run(from, p.rows.extent)) : add_columns(from, p.rows.extent, rs[0], width, sum);
+      }
+      for (std::int64_t j = 0; j < p.rows.extent; j += step) {
+        const std::int64_t taken = std::min(step, p.rows.extent - j);
+        const std::int64_t rows = run || alone ? 1 : taken, n = run ? taken : width;
+        Operand at[BroadcastPlan::kOperands];
+        for (int k = 0; k < BroadcastPlan::kOperands; ++k) at[k] = x[k].from(o.at[k] + j * rs[k]);
+        for (std::int64_t r = 0; r < (alone ? taken : 1); ++r) {
+          const auto from = [&](int k) { return runs[k].at(at[k], {rs[k], cs[k]}, rows, n); };
+          f(from(0), from(1), from(2), terms + r * n, rows * n);
+          for (int k = 0; k < BroadcastPlan::kOperands; ++k) at[k] = at[k].from(rs[k]);
+        }
+        run ? void(sum[0] += sum_row(terms, n)) : add_rows(terms, taken, width, width, sum);
+      }
+    });
+    for (std::int64_t c = 0; c < width; ++c) dx[out + c] = add ? dx[out + c] + T(sum[c]) : T(sum[c]);
+  };
+  for_each_group(p, 4, sums_of, kWideColumns);
+}
+
+template <class T>
+void grad_of(const GradPlan& p, const Operands& x, T* dx, bool add, Row f) {
+  const BroadcastPlan& e = p.elementwise;
+  const bool contiguous = !p.repeated && e.outer_rank == 0 && e.inner_stride[1] == 1 && e.inner_stride[2] == 1;
+  if (contiguous && !add && e.numel <= kPiece) {
+    f(x[0].data, x[1].data, x[2].data, dx, e.numel);
+  } else if (p.repeated) {
+    grad_reduced(p.reduce, x, dx, add, f);
+  } else {
+    // dx_i = f(dy_i, a_i, b_i)
+    apply(p.elementwise, x, dx, 4, f, add ? row_of<Add, T> : nullptr);
+  }
+}
+
+/// The plan of a gradient that reads dy alone: the operands take the strides of dy, so that any pointer will do.
+GradPlan reads_dy_alone(const GradPlan& plan) {
+  GradPlan p = plan;
+  const auto alone = [](ReducePlan::Dim& dim) { dim.stride[1] = dim.stride[2] = dim.stride[0]; };
+  for (int d = 0; d < p.reduce.kept_rank; ++d) alone(p.reduce.kept[d]);
+  for (int d = 0; d < p.reduce.reduced_rank; ++d) alone(p.reduce.reduced[d]);
+  alone(p.reduce.rows);
+  alone(p.reduce.columns);
+  p.elementwise = same_shape_plan(plan.elementwise.numel);
+  return p;
 }
 
 }  // namespace

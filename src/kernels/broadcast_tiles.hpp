@@ -126,50 +126,43 @@ struct TilePlan {
   }
 };
 
-/// Calls `body(context, x0, x1, x2, out, n)` for elements [out, out + n) of the result, the x being where the operands'
-/// elements for them lie one after the other, and n at most kBuffer with `buffered`; in parallel.
-[[gnu::noinline]] inline void for_each_run(
-    const BroadcastPlan& p, std::int64_t cost, bool buffered, const Operands& operands,
-    void (*body)(const void*, const void*, const void*, const void*, std::int64_t, std::int64_t), const void* context) {
+/// y = f(x0, x1, x2), in parallel; with `add`, which adds rows, y += f(x0, x1, x2).
+[[gnu::noinline]] inline void for_each_run(const BroadcastPlan& p, std::int64_t cost, const Operands& operands, void* y,
+                                           int size, Row f, Row add) {
   if (p.numel == 0) return;
   const TilePlan plan(p);
   const bool contiguous = p.inner_stride[0] != 0 && p.inner_stride[1] != 0 && p.inner_stride[2] != 0;
-  const std::int64_t widest = buffered || !contiguous ? kBuffer : p.inner;
-  parallel_for(p.numel / p.inner / plan.rows * plan.pieces, plan.height * plan.width * cost,
-               [=, &p, &operands](std::int64_t first, std::int64_t last) {
-                 Run runs[BroadcastPlan::kOperands];
-                 Operand x[BroadcastPlan::kOperands];
-                 for (std::int64_t unit = first; unit < last; ++unit) {
-                   const Tile t = plan.piece(p, unit);
-                   const std::int64_t height = t.n >= kLongRow || t.rows == 1 ? 1 : kBuffer / t.n;
-                   const std::int64_t width = std::min(widest, t.n);
-                   for (int k = 0; k < BroadcastPlan::kOperands; ++k) x[k] = operands[k].from(t.at[k]);
-                   if (contiguous && height == 1 && width == t.n) {
-                     for (std::int64_t r = 0; r < t.rows; ++r) {
-                       body(context, x[0].data, x[1].data, x[2].data, t.out + r * t.n, t.n);
-                       for (int k = 0; k < BroadcastPlan::kOperands; ++k) x[k] = x[k].from(t.strides[k].row);
-                     }
-                     continue;
-                   }
-                   for (std::int64_t r = 0; r < t.rows; r += height)
-                     for (std::int64_t c = 0; c < t.n; c += width) {
-                       const std::int64_t rows = std::min(height, t.rows - r), columns = std::min(width, t.n - c);
-                       const void* run[BroadcastPlan::kOperands] = {};
-                       for (int k = 0; k < BroadcastPlan::kOperands && x[k].data != nullptr; ++k)
-                         run[k] = runs[k].at(x[k].from(r * t.strides[k].row + c * t.strides[k].column), t.strides[k],
-                                             rows, columns);
-                       body(context, run[0], run[1], run[2], t.out + r * t.n + c, rows * columns);
-                     }
-                 }
-               });
-}
-
-template <class Body>
-void for_each_run(const BroadcastPlan& p, std::int64_t cost, bool buffered, const Operands& operands,
-                  const Body& body) {
-  const auto call = [](const void* context, const void* x0, const void* x1, const void* x2, std::int64_t out,
-                       std::int64_t n) { (*static_cast<const Body*>(context))(x0, x1, x2, out, n); };
-  for_each_run(p, cost, buffered, operands, call, &body);
+  const std::int64_t widest = add != nullptr || !contiguous ? kBuffer : p.inner;
+  const auto work = [=, &p, &operands](std::int64_t first, std::int64_t last) {
+    Run runs[BroadcastPlan::kOperands];
+    Operand x[BroadcastPlan::kOperands];
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      const Tile t = plan.piece(p, unit);
+      const std::int64_t height = t.n >= kLongRow || t.rows == 1 ? 1 : kBuffer / t.n;
+      const std::int64_t width = std::min(widest, t.n);
+      for (int k = 0; k < BroadcastPlan::kOperands; ++k) x[k] = operands[k].from(t.at[k]);
+      char* const out = static_cast<char*>(y) + t.out * size;
+      if (contiguous && height == 1 && width == t.n && add == nullptr) {
+        for (std::int64_t r = 0; r < t.rows; ++r) {
+          const auto row = [&](int k) { return x[k].from(r * t.strides[k].row).data; };
+          f(row(0), row(1), row(2), out + r * t.n * size, t.n);
+        }
+        continue;
+      }
+      for (std::int64_t r = 0; r < t.rows; r += height)
+        for (std::int64_t c = 0; c < t.n; c += width) {
+          const std::int64_t rows = std::min(height, t.rows - r), columns = std::min(width, t.n - c);
+          const void* run[BroadcastPlan::kOperands] = {};
+          for (int k = 0; k < BroadcastPlan::kOperands && x[k].data != nullptr; ++k)
+            run[k] = runs[k].at(x[k].from(r * t.strides[k].row + c * t.strides[k].column), t.strides[k], rows, columns);
+          void* const to = out + (r * t.n + c) * size;
+          alignas(64) unsigned char fresh[kBuffer * sizeof(double)];
+          f(run[0], run[1], run[2], add != nullptr ? fresh : to, rows * columns);
+          if (add != nullptr) add(to, fresh, nullptr, to, rows * columns);
+        }
+    }
+  };
+  parallel_for(p.numel / p.inner / plan.rows * plan.pieces, plan.height * plan.width * cost, work);
 }
 
 }  // namespace
