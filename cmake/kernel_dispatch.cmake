@@ -17,24 +17,20 @@ set(taper_definitions_avx512 TAPER_ONLY_FLOAT32)
 # Every loop is there three times, so optimised builds vectorise loops where that pays for their length, without a second
 # vector loop for what is left over, and inline, align and clone loops freely only in the files below, whose loops hold
 # the most work. The baseline serves old processors: it is kept small. Kernels do not throw, so the tables that an
-# exception needs are left out, but for the files that may run out of memory.
+# exception needs are left out, but for the files that may run out of memory. Files with options of their own are compiled
+# alone.
+set(taper_free_kernels activations avg_pool batch_norm conv conv_average conv_depthwise conv_planes conv_short conv_slab
+  cross_entropy elementwise linear max_pool optimizers product product_dots softmax upsample)
+list(TRANSFORM taper_free_kernels REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/kernels/\\1.cpp")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(taper_no_tables -fno-exceptions -fno-asynchronous-unwind-tables)
   set(taper_flags_baseline_release -Os ${taper_no_tables})
+  set(taper_flags_baseline_free ${taper_flags_baseline_release})
   foreach(set avx2 avx512)
     set(taper_flags_${set}_release -O2 -ftree-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-nomask=0
       --param=max-inline-insns-single=30 -falign-functions=1 -falign-loops=1 -falign-jumps=1 ${taper_no_tables})
+    set(taper_flags_${set}_free ${taper_flags_${set}_release} --param=max-inline-insns-single=70 -falign-loops=16:11:8)
   endforeach()
-  # Sets options of files in optimised builds of the stronger sets.
-  function(taper_set_kernel_options options)
-    list(TRANSFORM ARGN REPLACE "(.+)" "src/kernels/\\1.cpp")
-    set(weakest $<STREQUAL:$<TARGET_PROPERTY:TAPER_KERNEL_SET>,baseline>)
-    set_source_files_properties(${ARGN} PROPERTIES
-      COMPILE_OPTIONS "$<$<AND:$<CONFIG:Release>,$<NOT:${weakest}>>:${options}>")
-  endfunction()
-  set(freely --param=max-inline-insns-single=70 -falign-loops=16:11:8)
-  taper_set_kernel_options("${freely}" activations avg_pool batch_norm conv conv_average conv_depthwise conv_planes
-    conv_short conv_slab cross_entropy elementwise linear max_pool optimizers product product_dots softmax upsample)
   # Half the width where loops only load, do one operation and store: processors that store 512 bits in two halves then
   # reach the bandwidth of their caches wherever operands lie, with 512 bits a fifth less behind some addresses.
   set_source_files_properties(src/kernels/broadcast.cpp PROPERTIES
@@ -45,13 +41,17 @@ endif()
 
 # Adds the kernels in the list of files to the library.
 function(taper_add_dispatched_kernels files)
+  set(other_kernels ${files})
+  list(REMOVE_ITEM other_kernels ${taper_free_kernels})
   foreach(set ${taper_kernel_sets})
-    set(part taper_kernels_${set})
-    taper_add_part(kernels_${set} OPTIONS ${taper_flags_${set}_release} SOURCES ${files})
-    set_target_properties(${part} PROPERTIES TAPER_KERNEL_SET ${set})
-    target_compile_definitions(${part} PRIVATE kernels=kernels_${set} ${taper_definitions_${set}})
-    target_compile_options(${part} PRIVATE ${taper_flags_${set}} -fvisibility=hidden)
-    list(APPEND objects $<TARGET_OBJECTS:${part}>)
+    taper_add_part(kernels_${set} OPTIONS ${taper_flags_${set}_release} TOGETHER SOURCES ${other_kernels})
+    taper_add_part(kernels_${set}_free OPTIONS ${taper_flags_${set}_free} TOGETHER SOURCES ${taper_free_kernels})
+    foreach(part taper_kernels_${set} taper_kernels_${set}_free)
+      set_target_properties(${part} PROPERTIES TAPER_KERNEL_SET ${set})
+      target_compile_definitions(${part} PRIVATE kernels=kernels_${set} ${taper_definitions_${set}})
+      target_compile_options(${part} PRIVATE ${taper_flags_${set}} -fvisibility=hidden)
+      list(APPEND objects $<TARGET_OBJECTS:${part}>)
+    endforeach()
   endforeach()
   set(jumps ${CMAKE_CURRENT_BINARY_DIR}/kernel_dispatch.cpp)
   set(script ${PROJECT_SOURCE_DIR}/cmake/kernel_dispatch.awk)

@@ -10,12 +10,12 @@ namespace {
 template <class T, std::size_t... I>
 inline void copy_even(const T* x, T* y, std::index_sequence<I...>) {
   constexpr std::size_t n = sizeof...(I);
-  typedef T Part __attribute__((vector_size(n * sizeof(T))));
-  Part low, high;
+  typedef T Half __attribute__((vector_size(n * sizeof(T))));
+  Half low, high;
   std::memcpy(&low, x, sizeof low);
   std::memcpy(&high, x + n - 1, sizeof high);
   // The second half has an odd place in `high`, which counts from n.
-  const Part even = __builtin_shufflevector(low, high, (2 * I < n ? 2 * I : 2 * I + 1)...);
+  const Half even = __builtin_shufflevector(low, high, (2 * I < n ? 2 * I : 2 * I + 1)...);
   std::memcpy(y, &even, sizeof even);
 }
 

@@ -10,7 +10,7 @@ namespace taper::kernels {
 
 namespace {
 
-constexpr std::int64_t kColumns = 64;
+constexpr std::int64_t kEmbeddingColumns = 64;
 
 /// Where rows are read: the `places` sorted by their index, equal ones in order, cut into runs of equal indices; run r
 /// is [starts[r], starts[r + 1]).
@@ -101,14 +101,14 @@ void embedding_backward(const EmbeddingParams& p, const std::int64_t* index, con
   const std::int64_t mean_length = sorted.runs == 0 ? 0 : p.count / sorted.runs;
   // dw_r += sum of dy_j over the j with index_j = r, divided by their number if that is asked for
   parallel_for(sorted.runs, (mean_length + 1) * p.width, [&](std::int64_t begin, std::int64_t end) {
-    double sums[kColumns];
+    double sums[kEmbeddingColumns];
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t begin_run = sorted.starts[r], end_run = sorted.starts[r + 1];
       const std::int64_t row = index[sorted.places[begin_run]];
       if (row == p.padding_row) continue;
       const double divisor = p.by_frequency ? double(end_run - begin_run) : 1;
-      for (std::int64_t column = 0; column < p.width; column += kColumns) {
-        const std::int64_t n = std::min(kColumns, p.width - column);
+      for (std::int64_t column = 0; column < p.width; column += kEmbeddingColumns) {
+        const std::int64_t n = std::min(kEmbeddingColumns, p.width - column);
         std::fill(sums, sums + n, 0.0);
         for (std::int64_t k = begin_run; k < end_run; ++k) {
           const T* from = dy + sorted.places[k] * p.width + column;

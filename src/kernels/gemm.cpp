@@ -130,12 +130,13 @@ void multiply_few(const GemmParams& p, const T* a, const T* b, T* c) {
 }
 
 /// Blocks that share packed operands: those below each other the columns of B, those beside each other the rows of A.
-struct Region {
+struct SharedBlocks {
   std::int64_t units, matrix, i, j, rows, columns;
 };
 
 /// The blocks from `unit` on, at most up to `last`, that are computed together.
-Region region_of(const GemmParams& p, const Grid& grid, std::int64_t unit, std::int64_t last, bool joins_long_sums) {
+SharedBlocks shared_blocks(const GemmParams& p, const Grid& grid, std::int64_t unit, std::int64_t last,
+                           bool joins_long_sums) {
   const std::int64_t strip = unit / grid.row_units, top = unit % grid.row_units;
   std::int64_t below = std::min(last - unit, grid.row_units - top), beside = 1;
   if (joins_long_sums && p.k > kLongSum)
@@ -152,7 +153,7 @@ Region region_of(const GemmParams& p, const Grid& grid, std::int64_t unit, std::
 }
 
 template <class T>
-void multiply_region(const GemmParams& p, const Grid& grid, const Region& region, const T* a, const T* b, T* c,
+void multiply_shared(const GemmParams& p, const Grid& grid, const SharedBlocks& region, const T* a, const T* b, T* c,
                      const T* bias) {
   const std::int64_t i = region.i, j = region.j, rows = region.rows, columns = region.columns;
   a += region.matrix * p.stride_a;
@@ -214,8 +215,8 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
   const Grid grid = cut(p.m, p.n, p.k, p.batch, p.packed_b ? kWidestPanel : kWidestPanel / 2);
   parallel_for(p.batch * grid.units(), grid.work, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last;) {
-      const Region region = region_of(p, grid, unit, last, sizeof(T) == sizeof(float));
-      multiply_region(p, grid, region, a, b, c, bias);
+      const SharedBlocks region = shared_blocks(p, grid, unit, last, sizeof(T) == sizeof(float));
+      multiply_shared(p, grid, region, a, b, c, bias);
       unit += region.units;
     }
   });

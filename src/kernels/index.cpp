@@ -9,9 +9,9 @@ namespace taper::kernels {
 namespace {
 
 /// Columns that one unit of a scatter works on: a cache line of doubles or two.
-constexpr std::int64_t kColumns = 16;
+constexpr std::int64_t kScatterColumns = 16;
 
-std::int64_t product(std::span<const std::int64_t> extents) {
+std::int64_t elements_of(std::span<const std::int64_t> extents) {
   std::int64_t n = 1;
   for (const std::int64_t e : extents) n *= e;
   return n;
@@ -56,32 +56,36 @@ template <class T>
 void index_select_grad(const T* dy, const std::int64_t* index, T* dx, std::int64_t outer, std::int64_t n,
                        std::int64_t inner, std::int64_t count, bool add) {
   if (inner == 0) return;
-  const std::int64_t blocks = (inner + kColumns - 1) / kColumns;
+  const std::int64_t blocks = (inner + kScatterColumns - 1) / kScatterColumns;
   // dx_o,index(j) += dy_oj for j in order, a unit owning its columns of dx
-  parallel_for(outer * blocks, (n + count) * std::min(inner, kColumns), [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t unit = begin; unit < end; ++unit) {
-      const std::int64_t o = unit / blocks, first = unit % blocks * kColumns, last = std::min(inner, first + kColumns);
-      T* const slice = dx + o * n * inner;
-      if (!add)
-        for (std::int64_t r = 0; r < n; ++r) std::fill(slice + r * inner + first, slice + r * inner + last, T(0));
-      for (std::int64_t j = 0; j < count; ++j)
-        for (std::int64_t i = first; i < last; ++i) slice[index[j] * inner + i] += dy[(o * count + j) * inner + i];
-    }
-  });
+  parallel_for(outer * blocks, (n + count) * std::min(inner, kScatterColumns),
+               [=](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t unit = begin; unit < end; ++unit) {
+                   const std::int64_t o = unit / blocks, first = unit % blocks * kScatterColumns,
+                                      last = std::min(inner, first + kScatterColumns);
+                   T* const slice = dx + o * n * inner;
+                   if (!add)
+                     for (std::int64_t r = 0; r < n; ++r)
+                       std::fill(slice + r * inner + first, slice + r * inner + last, T(0));
+                   for (std::int64_t j = 0; j < count; ++j)
+                     for (std::int64_t i = first; i < last; ++i)
+                       slice[index[j] * inner + i] += dy[(o * count + j) * inner + i];
+                 }
+               });
 }
 
 template <class T>
 void gather(const GatherShape& s, const T* x, const std::int64_t* index, T* y) {
   // y_i = x_from(i)
-  parallel_for(product(s.index_shape), 16, [&](std::int64_t first, std::int64_t last) {
+  parallel_for(elements_of(s.index_shape), 16, [&](std::int64_t first, std::int64_t last) {
     for_each_gathered(s, index, first, last, [=](std::int64_t at, std::int64_t from) { y[at] = x[from]; });
   });
 }
 
 template <class T>
 void gather_grad(const GatherShape& s, const T* dy, const std::int64_t* index, T* dx, bool add) {
-  if (!add) std::fill_n(dx, product(s.x_shape), T(0));
-  const std::int64_t count = product(s.index_shape);
+  if (!add) std::fill_n(dx, elements_of(s.x_shape), T(0));
+  const std::int64_t count = elements_of(s.index_shape);
   if (count == 0) return;
   // Slices along the first dimension share no element of dx, unless that is the dimension indexed.
   const std::int64_t slices = s.dim == 0 ? 1 : s.index_shape[0], each = count / slices;
@@ -96,16 +100,16 @@ void gather_grad(const GatherShape& s, const T* dy, const std::int64_t* index, T
   template void index_select<T>(const T*, const std::int64_t*, T*, std::int64_t, std::int64_t, std::int64_t, \
                                 std::int64_t);                                                               \
   template void gather<T>(const GatherShape&, const T*, const std::int64_t*, T*)
-#define TAPER_INSTANTIATE_FLOATING(T)                                                                             \
+#define TAPER_INSTANTIATE_INDEX_FLOATING(T)                                                                       \
   template void index_select_grad<T>(const T*, const std::int64_t*, T*, std::int64_t, std::int64_t, std::int64_t, \
                                      std::int64_t, bool);                                                         \
   template void gather_grad<T>(const GatherShape&, const T*, const std::int64_t*, T*, bool)
 TAPER_INSTANTIATE_INDEX(float);
-TAPER_INSTANTIATE_FLOATING(float);
+TAPER_INSTANTIATE_INDEX_FLOATING(float);
 #ifndef TAPER_ONLY_FLOAT32
 TAPER_INSTANTIATE_INDEX(double);
 TAPER_INSTANTIATE_INDEX(std::int64_t);
-TAPER_INSTANTIATE_FLOATING(double);
+TAPER_INSTANTIATE_INDEX_FLOATING(double);
 #endif
 
 }  // namespace taper::kernels

@@ -14,11 +14,11 @@ namespace taper::kernels {
 namespace {
 
 /// Windows of a row that are worked on at once; what the buffer on the stack holds.
-constexpr std::int64_t kTile = 512;
+constexpr std::int64_t kMaxPoolTile = 512;
 /// Positions of one unit of backward work.
-constexpr std::int64_t kBlock = 2048;
+constexpr std::int64_t kMaxPoolBlock = 2048;
 
-struct Pool {
+struct MaxPool {
   std::int64_t planes;
   PoolAxis d, h, w;
 };
@@ -68,7 +68,7 @@ std::int64_t find_largest(const T* x, const Taps& taps) {
 
 /// Where in the plane the largest element of the window `d` x `h` x `w` is.
 template <class T>
-std::int64_t find_in_window(const Pool& p, const T* x, const Taps& d, const Taps& h, const Taps& w) {
+std::int64_t find_in_window(const MaxPool& p, const T* x, const Taps& d, const Taps& h, const Taps& w) {
   const std::int64_t width = p.w.in;
   std::int64_t at = (d.first * p.h.in + h.first) * width + w.first;
   const bool whole_rows = h.step == 1 && w.step == 1 && w.first == 0 && w.last == width;
@@ -149,8 +149,8 @@ void take_row(const T* x, std::int64_t stride, std::int64_t step, std::int64_t t
 /// maxima that overlap: what is chosen first among equals, or last among NaN, does not depend on that.
 template <bool kIndexed, class I, class T>
 void take_long_row(const T* x, std::int64_t taps, I at, std::int64_t n, T* best, I* where) {
-  T m[2 * kTile];
-  I place[kIndexed ? 2 * kTile : 1];
+  T m[2 * kMaxPoolTile];
+  I place[kIndexed ? 2 * kMaxPoolTile : 1];
   std::int64_t count = n + taps - 1, width = 1;
   std::copy(x, x + count, m);
   if (kIndexed)
@@ -187,16 +187,16 @@ std::int64_t last_of(const Taps& taps) { return taps.first + (taps.last - 1 - ta
 /// Windows [o0, o1) of a row, which no border cuts off; `x` has `room` elements. Vectors are completed by windows that
 /// nobody asks for where that stays within the input.
 template <bool kIndexed, class I, class T>
-void inner_windows(const Pool& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x,
+void inner_windows(const MaxPool& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x,
                    std::int64_t room, T* y, std::int64_t* index) {
   constexpr std::int64_t kWhole = 16;
   const Window1d& w = p.w.window;
   const std::int64_t step = std::min(w.dilation, p.w.in);
-  const bool is_long = w.stride == 1 && step == 1 && w.kernel > 6 && w.kernel <= kTile;
-  T best[kTile];
-  I where[kTile];
-  for (std::int64_t o = o0; o < o1; o += kTile) {
-    const std::int64_t n = std::min(kTile, o1 - o), stride = n > 1 ? w.stride : 1;
+  const bool is_long = w.stride == 1 && step == 1 && w.kernel > 6 && w.kernel <= kMaxPoolTile;
+  T best[kMaxPoolTile];
+  I where[kMaxPoolTile];
+  for (std::int64_t o = o0; o < o1; o += kMaxPoolTile) {
+    const std::int64_t n = std::min(kMaxPoolTile, o1 - o), stride = n > 1 ? w.stride : 1;
     const std::int64_t start = o * w.stride - w.padding_left;
     const std::int64_t corner = (d.first * p.h.in + h.first) * p.w.in + start;
     const std::int64_t whole = (n + kWhole - 1) / kWhole * kWhole;
@@ -220,7 +220,7 @@ void inner_windows(const Pool& p, const Taps& d, const Taps& h, std::int64_t o0,
 }
 
 template <class T>
-void inner_windows(const Pool& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x,
+void inner_windows(const MaxPool& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x,
                    std::int64_t room, T* y, std::int64_t* index) {
   // Places as wide as the elements make the faster loop; a place and some strides together stay below 2^31.
   constexpr std::int64_t kNarrow = std::int64_t{1} << 30;
@@ -232,7 +232,7 @@ void inner_windows(const Pool& p, const Taps& d, const Taps& h, std::int64_t o0,
 
 /// y_o = x[index_o], the largest element of window o.
 template <class T>
-void one_window(const Pool& p, const Taps& d, const Taps& h, const Taps& w, std::int64_t o, const T* x, T* y,
+void one_window(const MaxPool& p, const Taps& d, const Taps& h, const Taps& w, std::int64_t o, const T* x, T* y,
                 std::int64_t* index) {
   const std::int64_t at = find_in_window(p, x, d, h, w);
   y[o] = x[at];
@@ -240,7 +240,7 @@ void one_window(const Pool& p, const Taps& d, const Taps& h, const Taps& w, std:
 }
 
 template <class T>
-void fixed_forward_row(const Pool& p, const Taps& d, const Taps& h, const T* x, std::int64_t room, T* y,
+void fixed_forward_row(const MaxPool& p, const Taps& d, const Taps& h, const T* x, std::int64_t room, T* y,
                        std::int64_t* index) {
   const Window1d& w = p.w.window;
   const std::int64_t reach = p.w.in + w.padding_left - 1 - w.dilation * (w.kernel - 1);
@@ -256,7 +256,7 @@ void fixed_forward_row(const Pool& p, const Taps& d, const Taps& h, const T* x, 
 }
 
 template <class T>
-void adaptive_forward_row(const Pool& p, const Taps& d, const Taps& h, const T* x, std::int64_t, T* y,
+void adaptive_forward_row(const MaxPool& p, const Taps& d, const Taps& h, const T* x, std::int64_t, T* y,
                           std::int64_t* index) {
   auto cursor = p.w.cursor(0);
   for (std::int64_t o = 0; o < p.w.out; ++o, cursor.next()) {
@@ -274,7 +274,7 @@ Taps taps_at(const PoolAxis& axis, std::int64_t o) {
 }
 
 template <class T>
-void forward(const Pool& p, const T* x, T* y, std::int64_t* index) {
+void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
   const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in;
   parallel_for(p.planes * rows, size / rows + p.w.out, [&](std::int64_t first, std::int64_t last) {
     std::int64_t plane = first / rows, d = first % rows / p.h.out, h = first % p.h.out;
@@ -297,7 +297,7 @@ IndexRange outputs_over(const PoolAxis& axis, std::int64_t first, std::int64_t l
 }
 
 /// Whether a position lies in so few windows that the sum of their gradients needs no double.
-bool is_in_few(const Pool& p) {
+bool is_in_few(const MaxPool& p) {
   std::int64_t most = 1;
   for (const PoolAxis* axis : {&p.d, &p.h, &p.w}) {
     if (axis->is_adaptive) return false;
@@ -315,7 +315,7 @@ struct Block {
 /// Calls visit(i, o) for all outputs o of a block's windows, i being the place in the block that was chosen; places
 /// elsewhere are not below its size.
 template <class Visit>
-void for_choices(const Pool& p, const Block& b, const std::int64_t* index, const Visit& visit) {
+void for_choices(const MaxPool& p, const Block& b, const std::int64_t* index, const Visit& visit) {
   for (std::int64_t i = b.d.first; i < b.d.last; ++i)
     for (std::int64_t j = b.h.first; j < b.h.last; ++j) {
       const std::int64_t row = (i * p.h.out + j) * p.w.out;
@@ -326,8 +326,8 @@ void for_choices(const Pool& p, const Block& b, const std::int64_t* index, const
 
 /// dx_i = sum of dy_o over the outputs o with index_o = i, for the positions of a block.
 template <class T>
-void backward_block(const Pool& p, const Block& b, const T* dy, const std::int64_t* index, T* dx, bool add) {
-  double sum[kBlock + 1];  // behind the last position: what went elsewhere
+void backward_block(const MaxPool& p, const Block& b, const T* dy, const std::int64_t* index, T* dx, bool add) {
+  double sum[kMaxPoolBlock + 1];  // behind the last position: what went elsewhere
   std::fill(sum, sum + b.n, 0.0);
   const auto n = static_cast<std::uint64_t>(b.n);
   for_choices(p, b, index,
@@ -341,7 +341,7 @@ void backward_block(const Pool& p, const Block& b, const T* dy, const std::int64
 
 /// The same where few outputs can have chosen one position.
 template <class T>
-void backward_few(const Pool& p, const Block& b, const T* dy, const std::int64_t* index, T* dx, bool add) {
+void backward_few(const MaxPool& p, const Block& b, const T* dy, const std::int64_t* index, T* dx, bool add) {
   dx += b.origin;
   if (!add) std::fill(dx, dx + b.n, T(0));
   const auto n = static_cast<std::uint64_t>(b.n);
@@ -351,12 +351,12 @@ void backward_few(const Pool& p, const Block& b, const T* dy, const std::int64_t
 }
 
 template <class T>
-void backward(const Pool& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
+void backward(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
   const std::int64_t depth = p.d.in, height = p.h.in, width = p.w.in;
   // A block is one run of memory: a part of a row, rows of a slice, or slices.
-  const std::int64_t bw = std::min(width, kBlock);
-  const std::int64_t bh = bw < width ? 1 : std::min(height, kBlock / width);
-  const std::int64_t bd = bh < height || bw < width ? 1 : std::min(depth, kBlock / (height * width));
+  const std::int64_t bw = std::min(width, kMaxPoolBlock);
+  const std::int64_t bh = bw < width ? 1 : std::min(height, kMaxPoolBlock / width);
+  const std::int64_t bd = bh < height || bw < width ? 1 : std::min(depth, kMaxPoolBlock / (height * width));
   const std::int64_t across = (width - 1) / bw + 1, down = (height - 1) / bh + 1, deep = (depth - 1) / bd + 1;
   const std::int64_t blocks = across * down * deep, size = depth * height * width;
   const std::int64_t outputs = p.d.out * p.h.out * p.w.out;
@@ -376,7 +376,7 @@ void backward(const Pool& p, const T* dy, const std::int64_t* index, T* dx, bool
 
 // --- parameters -----------------------------------------------------------------------------------------------------
 
-Pool make_pool(const MaxPoolParams& q) {
+MaxPool make_pool(const MaxPoolParams& q) {
   const auto axis = [&](int i) {
     return PoolAxis{q.in[i],
                     q.out[i],
@@ -390,7 +390,7 @@ Pool make_pool(const MaxPoolParams& q) {
 }
 
 /// Windows of an adaptive pool that divide an axis evenly are a fixed pool's.
-Pool make_pool(const AdaptiveMaxPoolParams& q) {
+MaxPool make_pool(const AdaptiveMaxPoolParams& q) {
   const auto axis = [&](int i) {
     const std::int64_t size = q.in[i] / q.out[i];
     return q.in[i] % q.out[i] == 0 ? PoolAxis{q.in[i], q.out[i], {size, size}} : PoolAxis{q.in[i], q.out[i], {}, true};

@@ -196,17 +196,17 @@ void linspace(T* y, std::int64_t n, double start, double end) {
   template void place<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t);  \
   template void fill<T>(T*, std::int64_t, T);                                                                  \
   template void arange<T>(T*, std::int64_t, RangeNumber<T>, RangeNumber<T>)
-#define TAPER_INSTANTIATE_FLOATING(T)                                                                              \
+#define TAPER_INSTANTIATE_MOVEMENT_FLOATING(T)                                                                     \
   template void narrow_add<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t); \
   template void narrow_grad<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, \
                                bool);                                                                              \
   template void linspace<T>(T*, std::int64_t, double, double)
 TAPER_INSTANTIATE_MOVEMENT(float);
-TAPER_INSTANTIATE_FLOATING(float);
+TAPER_INSTANTIATE_MOVEMENT_FLOATING(float);
 #ifndef TAPER_ONLY_FLOAT32
 TAPER_INSTANTIATE_MOVEMENT(double);
 TAPER_INSTANTIATE_MOVEMENT(std::int64_t);
-TAPER_INSTANTIATE_FLOATING(double);
+TAPER_INSTANTIATE_MOVEMENT_FLOATING(double);
 #endif
 
 }  // namespace taper::kernels

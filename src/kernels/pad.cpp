@@ -11,11 +11,11 @@ namespace {
 constexpr std::int64_t kOutside = -1;
 
 /// One padded dimension.
-struct Axis {
+struct PadAxis {
   PadKind kind;
   std::int64_t in, out, left;
 
-  Axis(const PadPlan& p, int d) : kind(p.kind), in(p.in[d]), out(p.out[d]), left(p.left[d]) {}
+  PadAxis(const PadPlan& p, int d) : kind(p.kind), in(p.in[d]), out(p.out[d]), left(p.left[d]) {}
 
   /// The outputs [inside, behind) are copies in order, of the input from position inside - left on.
   std::int64_t inside() const { return std::clamp<std::int64_t>(left, 0, out); }
@@ -54,7 +54,7 @@ struct Axis {
 std::int64_t source_row(const PadPlan& p, std::int64_t row) {
   std::int64_t at = 0, stride = 1;
   for (int d = p.rank - 2; d >= 0; --d) {
-    const std::int64_t j = Axis(p, d).source(row % p.out[d]);
+    const std::int64_t j = PadAxis(p, d).source(row % p.out[d]);
     if (j == kOutside) return kOutside;
     row /= p.out[d];
     at += j * stride;
@@ -72,11 +72,11 @@ std::int64_t rows(const std::int64_t* extent, int rank) {
 /// Calls `body(out_row)` for the output rows of a plane that copy input row `row` of a replicate padding.
 template <class Body>
 void for_row_copies(const PadPlan& p, std::int64_t row, const Body& body) {
-  Axis::Copies copies[Shape::kMaxRank];
+  PadAxis::Copies copies[Shape::kMaxRank];
   std::int64_t at[Shape::kMaxRank];
   const int outer = p.rank - 1;
   for (int d = outer - 1; d >= 0; --d) {
-    copies[d] = Axis(p, d).copies(row % p.in[d]);
+    copies[d] = PadAxis(p, d).copies(row % p.in[d]);
     at[d] = copies[d].first;
     row /= p.in[d];
     if (copies[d].first >= copies[d].end) return;
@@ -94,7 +94,7 @@ void for_row_copies(const PadPlan& p, std::int64_t row, const Body& body) {
 /// The gradient of one row of a replicate padding, which may copy an element any number of times.
 template <class T>
 void replicate_row_grad(const PadPlan& p, std::int64_t row, const T* dy_plane, T* dx, bool add) {
-  const Axis last(p, p.rank - 1);
+  const PadAxis last(p, p.rank - 1);
   constexpr std::int64_t width = 256;
   for (std::int64_t begin = 0; begin < last.in; begin += width) {
     const std::int64_t end = std::min(last.in, begin + width);
@@ -129,7 +129,7 @@ PadPlan pad_plan(std::span<const std::int64_t> shape, std::span<const std::int64
 
 template <class T>
 void pad(const PadPlan& p, const T* x, T* y, T value) {
-  const Axis last(p, p.rank - 1);
+  const PadAxis last(p, p.rank - 1);
   const std::int64_t in = last.in, out = last.out, inside = last.inside(), behind = last.behind();
   const std::int64_t in_rows = rows(p.in, p.rank), out_rows = rows(p.out, p.rank);
   // y_i = x_source(i), or the value
@@ -155,7 +155,7 @@ void pad(const PadPlan& p, const T* x, T* y, T value) {
 
 template <class T>
 void pad_grad(const PadPlan& p, const T* dy, T* dx, bool add) {
-  const Axis last(p, p.rank - 1);
+  const PadAxis last(p, p.rank - 1);
   const std::int64_t in = last.in, out = last.out, inside = last.inside(), behind = last.behind();
   const std::int64_t in_rows = rows(p.in, p.rank), out_rows = rows(p.out, p.rank);
   // dx_source(i) += dy_i

@@ -331,24 +331,24 @@ void reduce_norm(const ReducePlan& plan, double p, const T* x, T* y) {
   });
 }
 
-#define TAPER_INSTANTIATE_FLOATING(T)                                   \
+#define TAPER_INSTANTIATE_REDUCE_FLOATING(T)                            \
   template void reduce_mean<T>(const ReducePlan&, const T*, T*);        \
   template void reduce_var<T>(const ReducePlan&, double, const T*, T*); \
   template void reduce_std<T>(const ReducePlan&, double, const T*, T*); \
   template void reduce_logsumexp<T>(const ReducePlan&, const T*, T*);   \
   template void reduce_norm<T>(const ReducePlan&, double, const T*, T*)
-TAPER_INSTANTIATE_FLOATING(float);
+TAPER_INSTANTIATE_REDUCE_FLOATING(float);
 
-#define TAPER_INSTANTIATE_ALL(T)                                             \
+#define TAPER_INSTANTIATE_REDUCE(T)                                          \
   template void reduce_sum<T>(const ReducePlan&, const T*, T*);              \
   template void reduce_prod<T>(const ReducePlan&, const T*, T*);             \
   template void reduce_extreme<T>(const ReducePlan&, Extreme, const T*, T*); \
   template void arg_extreme<T>(const ReducePlan&, Extreme, const T*, T*, std::int64_t*)
-TAPER_INSTANTIATE_ALL(float);
+TAPER_INSTANTIATE_REDUCE(float);
 #ifndef TAPER_ONLY_FLOAT32
-TAPER_INSTANTIATE_FLOATING(double);
-TAPER_INSTANTIATE_ALL(double);
-TAPER_INSTANTIATE_ALL(std::int64_t);
+TAPER_INSTANTIATE_REDUCE_FLOATING(double);
+TAPER_INSTANTIATE_REDUCE(double);
+TAPER_INSTANTIATE_REDUCE(std::int64_t);
 #endif
 
 }  // namespace taper::kernels

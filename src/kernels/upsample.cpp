@@ -9,7 +9,7 @@ namespace taper::kernels {
 namespace {
 
 /// Columns of a row that are worked on at once; what the buffers on the stack hold.
-constexpr std::int64_t kTile = 512;
+constexpr std::int64_t kUpsampleTile = 512;
 
 /// What each column of a tile reads; the same for all rows.
 template <class Axis>
@@ -23,7 +23,7 @@ class Columns {
   void show(std::int64_t first) {
     if (first == first_) return;
     first_ = first;
-    count_ = std::min(kTile, axis_.out - first);
+    count_ = std::min(kUpsampleTile, axis_.out - first);
     for (std::int64_t i = 0; i < count_; ++i) source_[i] = axis_.at(first + i);
   }
   std::int64_t count() const { return count_; }
@@ -32,7 +32,7 @@ class Columns {
  private:
   const Axis& axis_;
   std::int64_t first_ = -1, count_ = 0;
-  Source source_[kTile];
+  Source source_[kUpsampleTile];
 };
 
 std::int64_t inputs(const UpsampleParams& p) { return p.axis[0].in * p.axis[1].in * p.axis[2].in; }
@@ -79,7 +79,7 @@ void forward_tile(const UpsampleParams& p, const Columns<Axis>& columns, const T
     for (std::int64_t i = 0; i < columns.count(); ++i) y[i] = from[columns[i].first];
     return;
   }
-  double sum[kTile] = {};
+  double sum[kUpsampleTile] = {};
   for (int i = 0; i < d.count; ++i)
     for (int j = 0; j < h.count; ++j) {
       const T* const from = row(i, j);
@@ -161,7 +161,7 @@ void forward(const UpsampleParams& p, const Axis& over_height, const Axis& over_
   // y_i = sum of x_j times the weight with which output i reads j, along each axis
   parallel_for(p.planes * rows, 4 * width, [&](std::int64_t begin, std::int64_t end) {
     Columns<Axis> columns(over_width);
-    for (std::int64_t c = 0; c < width; c += kTile) {
+    for (std::int64_t c = 0; c < width; c += kUpsampleTile) {
       columns.show(c);
       for (std::int64_t unit = begin; unit < end; ++unit) {
         const std::int64_t plane = unit / rows, row = unit % rows;
@@ -182,9 +182,9 @@ void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t plane = unit / rows, row = unit % rows;
       Gather<T> gather(dx + unit * width, width, add);
-      for (std::int64_t c = 0; c < p.axis[2].out; c += kTile) {
+      for (std::int64_t c = 0; c < p.axis[2].out; c += kUpsampleTile) {
         columns.show(c);
-        double sum[kTile] = {};
+        double sum[kUpsampleTile] = {};
         gather_rows(p, over_height, row / height, row % height, dy + plane * outputs(p) + c, columns.count(), sum);
         for (std::int64_t i = 0; i < columns.count(); ++i) gather.take(columns[i], sum[i]);
       }
