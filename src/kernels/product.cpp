@@ -144,24 +144,23 @@ constexpr std::int64_t kSide[8] = {
     0, kLanes<T>, 2 * kLanes<T>, 3 * kLanes<T>, 4 * kLanes<T>, 5 * kLanes<T>, 6 * kLanes<T>, 7 * kLanes<T>};
 constexpr std::int64_t kSame[8] = {};
 
-/// Where the results of a tile go: to `rows` rows of `width` vectors, of which only the first `count[v]` elements
-/// count, and without the first `repeated` ones of the last. `whole` vectors can be stored as they are.
-template <class T>
+/// Which of a tile's results count: of `rows` rows of `width` vectors the first `count[v]` elements, without the first
+/// `repeated` ones of the last vector. `whole` vectors can be stored as they are, and are `direct`ly if the sums begin
+/// with what they are added to.
 struct Results {
-  Vectors<T> c;
   std::int64_t rows;
   int width;
   const int* count;
   int repeated;
-  bool whole, add, continues;
+  bool whole, add, direct;
 };
 
 /// c = total, or += with `add`.
 template <class T>
-[[gnu::noinline]] void add_tile(const T* total, const Results<T>& y) {
+[[gnu::noinline]] void add_tile(const T* total, const Vectors<T>& c, const Results& y) {
   for (std::int64_t r = 0; r < y.rows; ++r)
     for (int v = 0; v < y.width; ++v, total += kLanes<T>) {
-      T* to = y.c.data + r * y.c.row + y.c.vector[v];
+      T* to = c.data + r * c.row + c.vector[v];
       const int skip = v + 1 == y.width ? y.repeated : 0;
       if (y.whole)
         store(load(to) + load(total), to);
@@ -180,19 +179,25 @@ class Fetching {
   }
 
   void some() {
+    if (share_ > 0) fetch();
+  }
+
+ private:
+  [[gnu::noinline]] void fetch() {
     for (std::int64_t left = share_; left > 0;) {
       while (row_ >= x_->rows) {
         if (second_) return;
         second_ = true, ++x_, row_ = 0;
       }
       const T* line = x_->data + row_ * x_->row + at_;
-      const std::int64_t end = std::min(at_ + left * kLine, x_->columns);
-      for (; at_ < end; at_ += kLine, line += kLine, --left) __builtin_prefetch(line, 0, 2);
+      const std::int64_t n = std::min(left, ceil_div(x_->columns - at_, kLine));
+      for (const T* const end = line + n * kLine; line != end; line += kLine) __builtin_prefetch(line, 0, 2);
+      at_ += n * kLine;
+      left -= n;
       if (at_ >= x_->columns) at_ = 0, ++row_;
     }
   }
 
- private:
   static constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
   static std::int64_t lines(const Ahead<T>& x) { return x.rows * ((x.columns + kLine - 1) / kLine); }
 
@@ -201,36 +206,30 @@ class Fetching {
   bool second_ = false;
 };
 
-/// c[r, :] = from[r, :] + sum over k of a[r, k] b[k, :], or += with `add`: sums of `kChain` terms, and the sum of
-/// those. What is read ahead is fetched along with each.
+/// to = from + the sum over more than `kChain` terms, or of results that are not direct: sums of `kChain` terms, and
+/// the sum of those. What is read ahead is fetched along with each.
 template <class T>
-inline void sum_tile(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile, Fetching<T>& ahead,
-                     const Results<T>& y) {
+[[gnu::noinline]] void sum_chains(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile, Fetching<T>& ahead,
+                                  const Results& y) {
   alignas(kVectorWidth) T total[(2 * kTileRows<T> + 1) * kLanes<T>];  // with one vector for loads that skip some
   const std::int64_t row = y.width * kLanes<T>;
-  tile.to = {total, row, kSide<T>};
-  // Rows of c that are far from each other are needed after the last term.
-  if (depth >= 64 && y.c.row > 128)
-    for (int v = 0; v < y.width; ++v) {
-      const T* line = y.c.data + y.c.vector[v];
-      for (std::int64_t r = 0; r < y.rows; ++r, line += y.c.row) __builtin_prefetch(line, 0, 2);
-    }
-  const bool begun = y.whole && y.add && (y.continues || depth <= kChain<T>);
-  if (begun) tile.from = {y.c.data, y.c.row, y.c.vector};
+  // Field by field: a copy at once would wait for the stores of the single ones.
+  const Vectors<T> c{tile.to.data, tile.to.row, tile.to.vector};
+  const auto set = [](auto& to, auto* data, std::int64_t distance, const std::int64_t* vector) {
+    to.data = data, to.row = distance, to.vector = vector;
+  };
+  set(tile.to, total, row, kSide<T>);
   std::int64_t k = 0;
-  ahead.some();
   for (; depth - k > kChain<T>; k += kChain<T>) {
+    ahead.some();
     multiply(tile, k, k + kChain<T>);
     tile.from = {total, row, kSide<T>};
-    ahead.some();
   }
-  if (y.whole && (begun || !y.add)) {
-    // Field by field: a copy at once would wait for the stores of the single ones.
-    tile.to.data = y.c.data, tile.to.row = y.c.row, tile.to.vector = y.c.vector;
-    return multiply(tile, k, depth);
-  }
+  ahead.some();
+  if (y.direct) set(tile.to, c.data, c.row, c.vector);
   multiply(tile, k, depth);
-  add_tile<T>(total, y);
+  if (!y.direct) add_tile<T>(total, c, y);
+  set(tile.to, c.data, c.row, c.vector);
 }
 
 /// to[k, j] = x[j, k] for j < columns, k < depth of a square of one vector a side, all of it if `Whole`; with zeros for
@@ -298,6 +297,8 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   const int skipped = halved && x.repeated > 0 ? kHalfLanes<T> : 0;
   const std::int64_t b_half = x.b_vector[last] + skipped, c_half = x.c_vector[last] + skipped;
   const int half_count = x.c_count[last] - skipped;
+  // Rows of c that are far from each other are brought near before the last term.
+  const bool far = depth >= 64 && ldc > kBlockColumns;
   int width = widest(least + (taller > 0));
   Fetching<T> ahead(x.ahead, tiles * ((vectors - 1) / width + 1) * ((depth - 1) / kChain<T> + 1));
   for (std::int64_t v = 0; v < vectors; v += width) {
@@ -309,15 +310,29 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     const int repeated = v + width == vectors ? x.repeated - skipped : 0, full = half ? kHalfLanes<T> : kLanes<T>;
     bool whole = !add || (repeated == 0 && !half);
     for (int i = 0; i < width; ++i) whole = whole && count[i] == full;
-    Tile<T> tile{x.a, x.a_row, x.a_term, x.b, x.b_term, b_vector, from, {}};
-    std::int64_t height = 0;
-    for (std::int64_t i = 0, n = 0; i < rows; i += height, ++n) {
-      height = half ? std::min(tallest, rows - i) : least + (n < taller);
+    Results results{0, width, count, repeated, whole, add, whole && (!add || x.continues || depth <= kChain<T>)};
+    const Vectors<const T> start = add && results.direct ? Vectors<const T>{c, ldc, c_vector} : from;
+    Tile<T> tile{x.a, x.a_row, x.a_term, x.b, x.b_term, b_vector, start, {c, ldc, c_vector}};
+    for (std::int64_t i = 0, n = 0; i < rows; i += results.rows, ++n) {
+      std::int64_t height = half ? std::min(tallest, rows - i) : least + (n < taller);
       while (half && all[height - 1].half == nullptr) --height;
+      results.rows = height;
       tile.a = x.a + i * x.a_row;
-      tile.from = {from.data + i * from.row, from.row, from.vector};
-      sum_tile<T>(all[height - 1][half ? 0 : width], depth, tile, ahead,
-                  {{c + i * ldc, ldc, c_vector}, height, width, count, repeated, whole, add, x.continues});
+      tile.to.data = c + i * ldc;
+      tile.from.data = start.data + i * start.row;
+      if (far)
+        for (int w = 0; w < width; ++w) {
+          const T* line = tile.to.data + c_vector[w];
+          for (std::int64_t r = 0; r < height; ++r, line += ldc) __builtin_prefetch(line, 0, 2);
+        }
+      const TileFunction<T> multiply = all[height - 1][half ? 0 : width];
+      if (results.direct && depth <= kChain<T>) {
+        ahead.some();
+        multiply(tile, 0, depth);
+      } else {
+        tile.from.row = start.row, tile.from.vector = start.vector;
+        sum_chains<T>(multiply, depth, tile, ahead, results);
+      }
     }
   }
 }
