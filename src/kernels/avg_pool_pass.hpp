@@ -374,7 +374,7 @@ class Pass {
     std::int64_t n = t.results(), k = c_.w.most(), s = c_.w.num, step = c_.w.step;
     if (way_ == Way::spread) return spread_lines(lines, count, n, b.spread, !differs());
     if (way_ == Way::sliding) {
-      if constexpr (std::is_same_v<A, float>) return slide_line(*lines, k, n, by_step, b.in_front);
+      if constexpr (std::is_same_v<A, float>) return sum_doubled(lines, count, n, k, by_step);
       if constexpr (std::is_same_v<A, double>) sum_long_windows(lines->from, k, s, n, sizeof(T) == sizeof(A), b.sums);
       lines->from = b.sums;
     } else if (way_ == Way::short_spans) {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/avg_pool_loops.hpp"
+#include "kernels/avg_pool_long.hpp"
 #include "kernels/avg_pool_small.hpp"
 #include "kernels/pool_reads.hpp"
 
@@ -46,7 +46,7 @@ struct Course {
     return r.den == 1 && r.num <= 2 && r.most() <= kSpan / r.step ? Way::taps : Way::spans;
   const std::int64_t most = r.most();
   if (r.den == 1 && most <= kShort) return r.num <= 2 || (r.num <= 4 && r.num == most) ? Way::taps : Way::short_spans;
-  if (r.den == 1) return most / 4 >= r.num && most <= kSpan / 2 ? Way::sliding : Way::spans;
+  if (r.den == 1) return most / 4 >= r.num && most <= kLongest ? Way::sliding : Way::spans;
   if (backward && r.to >= r.from && r.least() <= kShort) return Way::spread;
   return most <= kShort ? Way::short_spans : Way::spans;
 }
@@ -175,7 +175,6 @@ struct Buffers {
   union {
     Span spans[kTile];
     Spread<A> spread;
-    double in_front[kSpan / 4 + 4];  ///< of vectors
   };
   Buffers() {}
 };

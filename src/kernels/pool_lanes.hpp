@@ -176,6 +176,11 @@ template <class V, int... L>
 /// Lanes of two vectors side by side, from lane `first` on.
 template <int first, class V, int... L>
 [[gnu::always_inline]] inline V moved(V a, V b, LaneList<L...>) {
+#if defined(__AVX512F__)
+  // Without registers for indices.
+  if constexpr (sizeof...(L) == 16)
+    return V(_mm512_maskz_alignr_epi32(0xffff, reinterpret_cast<__m512i>(b), reinterpret_cast<__m512i>(a), first));
+#endif
   return __builtin_shufflevector(a, b, (L + first)...);
 }
 
@@ -202,13 +207,8 @@ template <class V, int... L>
 
 /// Lanes moved up by `by`, with zeros behind.
 template <int by, class V, int... L>
-[[gnu::always_inline]] inline V moved_up(V v, LaneList<L...>) {
-#if defined(__AVX512F__)
-  // Without registers for indices.
-  if constexpr (sizeof...(L) == 16)
-    return V(_mm512_maskz_alignr_epi32(0xffff, reinterpret_cast<__m512i>(v), __m512i{}, 16 - by));
-#endif
-  return __builtin_shufflevector(v, V{}, (L < by ? static_cast<int>(sizeof...(L)) : L - by)...);
+[[gnu::always_inline]] inline V moved_up(V v, LaneList<L...> all) {
+  return moved<static_cast<int>(sizeof...(L)) - by>(V{}, v, all);
 }
 
 /// Sums of each lane and those in front of it.
@@ -318,6 +318,24 @@ template <class V>
   sums = __builtin_shufflevector(a, b, 0, 2, 4, 6) + __builtin_shufflevector(a, b, 1, 3, 5, 7);
 }
 
+/// a b + c, rounded once where the processor can.
+template <class A>
+[[gnu::always_inline]] inline Vec<A> multiply_add(const Vec<A>& a, const Vec<A>& b, const Vec<A>& c) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<A, float>)
+    return Vec<A>(_mm512_fmadd_ps(a, b, c));
+  else
+    return Vec<A>(_mm512_fmadd_pd(a, b, c));
+#elif defined(__AVX2__) && defined(__FMA__)
+  if constexpr (std::is_same_v<A, float>)
+    return Vec<A>(_mm256_fmadd_ps(a, b, c));
+  else
+    return Vec<A>(_mm256_fmadd_pd(a, b, c));
+#else
+  return a * b + c;
+#endif
+}
+
 // --- factors --------------------------------------------------------------------------------------------------------
 
 /// What a sum is multiplied by to become an average: the inverse of what it is divided by, in two parts, so that the
@@ -360,19 +378,10 @@ struct Factors {
     Vec<A> first, rest;
 
     [[gnu::always_inline]] Vec<A> times(const Vec<A>& v) const {
-#if defined(__AVX512F__)
-      if constexpr (std::is_same_v<A, float>)
-        return Vec<A>(_mm512_fmadd_ps(v, first, v * rest));
+      if constexpr (kParts)
+        return multiply_add<A>(v, first, v * rest);
       else
-        return Vec<A>(_mm512_fmadd_pd(v, first, v * rest));
-#elif defined(__AVX2__) && defined(__FMA__)
-      if constexpr (std::is_same_v<A, float>)
-        return Vec<A>(_mm256_fmadd_ps(v, first, v * rest));
-      else
-        return Vec<A>(_mm256_fmadd_pd(v, first, v * rest));
-#else
-      return v / first;
-#endif
+        return v / first;
     }
   };
   /// Of the vector from element i on, a multiple of the lanes.
