@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 
 #include "kernels/avg_pool_pass.hpp"
 #include "kernels/avg_pool_runs.hpp"
+#include "kernels/avg_pool_uneven.hpp"
 
 namespace taper::kernels {
 
@@ -128,6 +130,12 @@ double global_divisor(const AvgPoolParams& q) {
   return static_cast<double>(q.divisor_override != 0 ? q.divisor_override : plane_size(q));
 }
 
+/// The windows of a pool of rows alone; of no period where there are others.
+[[gnu::noinline]] average::Uneven rows_of(const AdaptiveAvgPoolParams& q) {
+  const std::int64_t common = std::gcd(q.in[2], q.out[2]), rows = q.planes * q.in[0] * q.in[1];
+  return {q.in[0] == q.out[0] && q.in[1] == q.out[1] ? rows * common : 0, q.in[2] / common, q.out[2] / common};
+}
+
 bool is_empty(const AdaptiveAvgPoolParams& q) { return q.out[0] == 0 || q.out[1] == 0 || q.out[2] == 0; }
 
 /// Whether float32 is exact enough for sums of so many elements.
@@ -186,11 +194,13 @@ void avg_pool_backward(const AvgPoolParams& params, const T* dy, T* dx, bool add
 
 template <class T>
 void adaptive_avg_pool(const AdaptiveAvgPoolParams& params, const T* x, T* y) {
-  if (!is_empty(params)) forward(make_pool(params), x, y);
+  if (is_empty(params) || average::forward_uneven(rows_of(params), x, y)) return;
+  forward(make_pool(params), x, y);
 }
 
 template <class T>
 void adaptive_avg_pool_backward(const AdaptiveAvgPoolParams& params, const T* dy, T* dx, bool add) {
+  if (!is_empty(params) && !add && average::backward_uneven(rows_of(params), dy, dx)) return;
   if (!is_empty(params)) return backward(make_pool(params), dy, dx, add);
   if (!add) std::fill(dx, dx + params.planes * params.in[0] * params.in[1] * params.in[2], T(0));
 }

@@ -41,6 +41,12 @@ template <class T>
   }
 }
 
+/// y_i = 0 for i < n
+template <class T>
+[[gnu::always_inline]] inline void clear(T* y, std::int64_t n) {
+  std::memset(y, 0, static_cast<std::size_t>(n) * sizeof(T));
+}
+
 /// Fills `count` rows side by side, each of n elements as at x and no shorter than a vector; past the caches if it
 /// `streams`. There is room for a vector behind x. A vector that reaches into the rows behind, which will be as at
 /// `next` if that is known, is completed there; one that `has_begun` in front of y is left.
@@ -142,7 +148,7 @@ template <class A, class T>
     some = 1;
     if (outer.count > 0 && count > 0 && count <= 4)
       while (l + some < lines && rows[l + some].count == count) ++some;
-    if (outer.count * count == 0) std::fill(sum, sum + n, A(0));
+    if (outer.count * count == 0) clear(sum, n);
     for (std::int64_t o = 0; o < outer.count; ++o)
       for (std::int64_t i = 0, most; i < count; i += most) {
         most = std::is_same_v<A, float> ? 4 : 2;
@@ -329,19 +335,13 @@ template <class A>
 
 // --- windows over elements ------------------------------------------------------------------------------------------
 
-/// Where positions of a vector take their sums from, counted from what is loaded for the vector: from window `newest`
-/// and those in front of it, in which all lie, and perhaps from `oldest`.
-template <class A>
-struct Pattern {
-  Origins<A> newest, oldest;
-};
-
-/// The patterns of vectors, which repeat, and what is loaded for each: the windows from `at` on, and from those in
-/// front of it, `least` vectors. The one window more that some positions lie in is among the only ones or in front.
-template <class A>
+/// Where positions of each vector take their sums from, counted from what is loaded for the vector: from window
+/// `newest` and those in front of it, in which all lie, and perhaps from `oldest`. These patterns of vectors repeat.
+/// What is loaded for each are the windows from `at` on, and from those in front of it, `least` vectors. The one window
+/// more that some positions lie in is among the only ones or in front.
 struct Spread {
   static constexpr std::int64_t kPatterns = 64;
-  Pattern<A> patterns[kPatterns];
+  std::int32_t newest[kPatterns * kLanes<float>], oldest[kPatterns * kLanes<float>];
   std::int32_t at[kPatterns];
   std::int64_t period, advance;  ///< of patterns, and how far windows are apart that are a period apart
   std::int64_t least;
@@ -351,14 +351,13 @@ struct Spread {
 /// y_i = g_newest + ... + g_oldest, of `least` windows and perhaps one more; times the one factor of all lines if it
 /// `scales`.
 template <class A, class T>
-[[gnu::noinline]] void spread_lines(const Line<A, T>* lines, std::int64_t count, std::int64_t n,
-                                    const Spread<A>& spread, bool scales) {
+[[gnu::noinline]] void spread_lines(const Line<A, T>* lines, std::int64_t count, std::int64_t n, const Spread& spread,
+                                    bool scales) {
   const auto factors = Factors<A>::at(lines->by, 0);
   const std::int64_t least = spread.least, advance = spread.advance, step = spread.period * kLanes<A>;
   const bool has_more = spread.has_more;
   for (std::int64_t first = 0; first < std::min(step, n); first += kLanes<A>) {
-    const Pattern<A>& pattern = spread.patterns[first / kLanes<A>];
-    const Permutation<A> newest(pattern.newest), oldest(pattern.oldest);
+    const Permutation<A> newest(spread.newest + first), oldest(spread.oldest + first);
     const auto store_sums = [ =, at = spread.at[first / kLanes<A>] ](const auto& sum) __attribute__((always_inline)) {
       for (const Line<A, T>*line = lines, *const end = lines + count; line != end; ++line) {
         const A* g = line->from + at;

@@ -72,7 +72,7 @@ class Pass {
     const Reads& w = c_.w;
     std::int64_t most = way_ == Way::short_spans || way_ == Way::spans ? kTile : kSpan;
     if (way_ == Way::spread)
-      if (period() > Spread<A>::kPatterns) most = Spread<A>::kPatterns * kLanes<A>;
+      if (period() > Spread::kPatterns) most = Spread::kPatterns * kLanes<A>;
     if (lists_spans() && w.from <= kSpan) return most;
     const std::int64_t room = kSpan * w.den - (w.high - w.low) - (w.den - 1);
     return room < 0 ? 0 : std::min(most, room / w.num + 1);
@@ -101,11 +101,10 @@ class Pass {
 
   void prepare(const Tile& t, Buffers<A, T>& b) const {
     const Reads& w = c_.w;
-    if (way_ == Way::spread) list_patterns(t, b.spread);
-    if (way_ == Way::spans || way_ == Way::short_spans) list_spans(t, b.spans);
+    if (way_ == Way::spread) list_patterns(w, t, kLanes<A>, period(), b.spread);
+    if (way_ == Way::spans || way_ == Way::short_spans) list_spans(w, t, lists_spans(), b.spans);
     prepare_factors(t, b);
-    if (t.c0 < 0 || t.c1 > w.from || way_ == Way::sliding)
-      std::fill(b.columns, b.columns + 2 * kSlack + kSpan + kSlack, A(0));
+    if (t.c0 < 0 || t.c1 > w.from || way_ == Way::sliding) clear(b.columns, 2 * kSlack + kSpan + kSlack);
   }
 
   [[gnu::noinline]] void prepare_factors(const Tile& t, Buffers<A, T>& b) const {
@@ -117,38 +116,6 @@ class Pass {
     }
     Factors<A>::set(b.one, 0, differs() ? 1 : c_.pool.divisor);
     for (std::int64_t l = 1; l < kLanes<A>; ++l) Factors<A>::repeat(b.one, l);
-  }
-
-  [[gnu::noinline]] void list_spans(const Tile& t, Span* spans) const {
-    ReadsCursor cursor(c_.w, t.o0);
-    for (std::int64_t i = 0; i < t.results(); ++i, cursor.next()) {
-      const Taps taps = cursor.taps();
-      const IndexRange r = lists_spans() ? IndexRange{taps.first, taps.last} : cursor.range();
-      spans[i] = {static_cast<std::int32_t>(r.first - t.c0), static_cast<std::int32_t>(r.last - r.first)};
-    }
-  }
-
-  [[gnu::noinline]] void list_patterns(const Tile& t, Spread<A>& s) const {
-    using Index = typename Origins<A>::Index;
-    const std::int64_t least = c_.w.least(), vectors = (t.results() - 1) / kLanes<A> + 1;
-    s.period = std::min(period(), Spread<A>::kPatterns);
-    s.least = least;
-    s.has_more = least > 0 && c_.w.most() > least;
-    s.is_among = least <= 1 && (!s.has_more || (kLanes<A> - 1) * c_.w.num <= (kLanes<A> - 3) * c_.w.den);
-    const Index back = s.is_among && s.has_more ? 1 : 0;
-    ReadsCursor cursor(c_.w, t.o0);
-    for (std::int64_t v = 0; v < std::min(s.period, vectors); ++v) {
-      const std::int64_t base = cursor.range().last - 1 - back;
-      s.at[v] = static_cast<std::int32_t>(base - t.c0);
-      for (std::int64_t l = 0; l < kLanes<A>; ++l, cursor.next()) {
-        const auto [first, last] = cursor.range();
-        const auto lane = static_cast<Index>(last - 1 - base);
-        const Index more = last - first > least ? lane - back : Index(-1);
-        s.patterns[v].newest.lane[l] = least > 0 ? lane : more;
-        s.patterns[v].oldest.lane[l] = more;
-      }
-    }
-    s.advance = cursor.range().last - 1 - back - t.c0 - s.at[0];
   }
 
   /// The factors of a tile's `n` windows that count so many rows in other axes. Where the table must be made and `keep`
@@ -177,7 +144,7 @@ class Pass {
   void small_units(std::int64_t first, std::int64_t last, Buffers<A, T>& b) const {
     const std::int64_t slice_size = c_.h.from * c_.w.from;
     prepare_factors({0, c_.w.to, 0, c_.w.from}, b);
-    std::fill(b.sums, b.sums + c_.w.from, A(0));
+    clear(b.sums, c_.w.from);
     SmallRows<A> rows;
     rows.width = c_.w.from, rows.to_width = c_.w.to;
     rows.zeros = b.sums;
@@ -339,7 +306,7 @@ class Pass {
   /// Sums of columns of rows of windows that do not count the same.
   [[gnu::cold, gnu::noinline]] void sum_differing(const T* x, const Taps& d, const Row& row, std::int64_t n, A* sum,
                                                   Buffers<A, T>& b) const {
-    std::fill(sum, sum + n, A(0));
+    clear(sum, n);
     const std::int64_t first = row.from / c_.w.from;
     const Row here{};
     LineOf line{};

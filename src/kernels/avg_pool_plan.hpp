@@ -62,17 +62,20 @@ inline bool slides_along_rows(const Course& c) {
   // Gradients of windows that differ in what they count along the depth are not added before they are scaled.
   if (c.d.dilation > 0 || (c.backward && c.pool.divisor == 0 && !c.d.takes_one())) return Small::none;
   if (c.w.from > kTile || c.w.to > 2 * kTile) return Small::none;
-  const auto both = [&](std::int64_t num, std::int64_t den, std::int64_t low, std::int64_t high) {
-    const auto is = [=](const Reads& r) {
-      return r.num == num && r.den == den && r.low == low && r.high == high && r.step == 1 && r.dilation == 0;
+  static constexpr struct {
+    std::int8_t num, den, low, high;
+    Small kind;
+  } kKinds[] = {{2, 1, 0, 2, Small::pairs},
+                {1, 1, -1, 2, Small::threes},
+                {2, 1, -1, 2, Small::strided_threes},
+                {1, 2, 0, 2, Small::pairs_back},
+                {1, 2, 0, 3, Small::strided_threes_back}};
+  for (const auto& k : kKinds) {
+    const auto is = [&k](const Reads& r) {
+      return r.num == k.num && r.den == k.den && r.low == k.low && r.high == k.high && r.step == 1 && r.dilation == 0;
     };
-    return is(c.h) && is(c.w);
-  };
-  if (both(2, 1, 0, 2)) return Small::pairs;
-  if (both(1, 1, -1, 2)) return Small::threes;
-  if (both(2, 1, -1, 2)) return Small::strided_threes;
-  if (both(1, 2, 0, 2)) return Small::pairs_back;
-  if (both(1, 2, 0, 3)) return Small::strided_threes_back;
+    if (is(c.h) && is(c.w)) return k.kind;
+  }
   return Small::none;
 }
 
@@ -159,6 +162,41 @@ inline std::int64_t count_of(const Taps& t) { return (t.last - t.first + t.step 
   return n;
 }
 
+/// Lists where the windows of a tile lie in its columns; what they have beside the source too unless `clips`.
+[[gnu::noinline]] inline void list_spans(const Reads& reads, const Tile& t, bool clips, Span* spans) {
+  ReadsCursor cursor(reads, t.o0);
+  for (std::int64_t i = 0; i < t.results(); ++i, cursor.next()) {
+    const Taps taps = cursor.taps();
+    const IndexRange r = clips ? IndexRange{taps.first, taps.last} : cursor.range();
+    spans[i] = {static_cast<std::int32_t>(r.first - t.c0), static_cast<std::int32_t>(r.last - r.first)};
+  }
+}
+
+/// Lists the patterns of vectors of so many lanes, which repeat after `period`.
+[[gnu::noinline]] inline void list_patterns(const Reads& reads, const Tile& t, std::int64_t lanes, std::int64_t period,
+                                            Spread& s) {
+  const std::int64_t least = reads.least(), vectors = (t.results() - 1) / lanes + 1;
+  s.period = std::min(period, Spread::kPatterns);
+  s.least = least;
+  s.has_more = least > 0 && reads.most() > least;
+  s.is_among = least <= 1 && (!s.has_more || (lanes - 1) * reads.num <= (lanes - 3) * reads.den);
+  const int back = s.is_among && s.has_more ? 1 : 0;
+  ReadsCursor cursor(reads, t.o0);
+  std::int32_t *newest = s.newest, *oldest = s.oldest;
+  for (std::int64_t v = 0; v < std::min(s.period, vectors); ++v) {
+    const std::int64_t base = cursor.range().last - 1 - back;
+    s.at[v] = static_cast<std::int32_t>(base - t.c0);
+    for (std::int64_t l = 0; l < lanes; ++l, cursor.next()) {
+      const auto [first, last] = cursor.range();
+      const auto lane = static_cast<std::int32_t>(last - 1 - base);
+      const std::int32_t more = last - first > least ? lane - back : -1;
+      *newest++ = least > 0 ? lane : more;
+      *oldest++ = more;
+    }
+  }
+  s.advance = cursor.range().last - 1 - back - t.c0 - s.at[0];
+}
+
 /// Buffers of a pass, on the stack.
 template <class A, class T>
 struct Buffers {
@@ -174,7 +212,7 @@ struct Buffers {
   std::int64_t row_count;
   union {
     Span spans[kTile];
-    Spread<A> spread;
+    Spread spread;
   };
   Buffers() {}
 };

@@ -74,7 +74,7 @@ struct PoolAxis {
     return b.last - b.first;
   }
   /// What every window counts, if all count the same.
-  std::optional<std::int64_t> uniform_count(bool count_include_pad) const noexcept {
+  [[gnu::noinline]] std::optional<std::int64_t> uniform_count(bool count_include_pad) const noexcept {
     if (is_adaptive) return std::nullopt;
     if (is_tiled()) return window.kernel;
     const std::int64_t first = counted(0, count_include_pad), last = counted(out - 1, count_include_pad);

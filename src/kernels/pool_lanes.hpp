@@ -232,23 +232,19 @@ template <class V, int... L>
   return v;
 }
 
-/// What lane l of a result is taken from; negative: 0.
-template <class A>
-struct Origins {
-  using Index = std::conditional_t<sizeof(A) == 4, std::int32_t, std::int64_t>;
-  alignas(kVectorWidth) Index lane[kLanes<A>];
-};
-
-/// Takes the lanes of vectors from where the origins say.
+/// Takes lane l of a result from lane `from[l]` of a vector; where that is negative: 0.
 template <class A>
 class Permutation {
  public:
 #if defined(__AVX512F__)
-  explicit Permutation(const Origins<A>& from) : index_(_mm512_load_si512(from.lane)) {
-    if constexpr (std::is_same_v<A, float>)
+  explicit Permutation(const std::int32_t* from) {
+    if constexpr (std::is_same_v<A, float>) {
+      index_ = _mm512_loadu_si512(from);
       lanes_ = _mm512_cmpge_epi32_mask(index_, _mm512_setzero_si512());
-    else
+    } else {
+      index_ = _mm512_maskz_cvtepi32_epi64(0xff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
       lanes_ = _mm512_cmpge_epi64_mask(index_, _mm512_setzero_si512());
+    }
   }
   [[gnu::always_inline]] Vec<A> operator()(Vec<A> v) const {
     if constexpr (std::is_same_v<A, float>)
@@ -261,11 +257,12 @@ class Permutation {
   __m512i index_;
   __mmask16 lanes_;
 #elif defined(__AVX2__)
-  explicit Permutation(const Origins<A>& from)
-      : index_(_mm256_load_si256(reinterpret_cast<const __m256i*>(from.lane))) {
+  explicit Permutation(const std::int32_t* from) {
     if constexpr (std::is_same_v<A, float>) {
+      index_ = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
       none_ = _mm256_srai_epi32(index_, 31);
     } else {
+      index_ = _mm256_cvtepi32_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
       none_ = _mm256_cmpgt_epi64(_mm256_setzero_si256(), index_);
       // The halves of the doubles.
       const __m256i low = _mm256_add_epi64(index_, index_);
@@ -280,16 +277,16 @@ class Permutation {
  private:
   __m256i index_, none_;
 #else
-  explicit Permutation(const Origins<A>& from) : from_(from) {}
+  explicit Permutation(const std::int32_t* from) : from_(from) {}
   [[gnu::always_inline]] Vec<A> operator()(Vec<A> v) const {
     A in[kLanes<A>], out[kLanes<A>];
     store<A>(v, in);
-    for (int l = 0; l < kLanes<A>; ++l) out[l] = from_.lane[l] < 0 ? A(0) : in[from_.lane[l]];
+    for (int l = 0; l < kLanes<A>; ++l) out[l] = from_[l] < 0 ? A(0) : in[from_[l]];
     return load<A>(out);
   }
 
  private:
-  const Origins<A>& from_;
+  const std::int32_t* from_;
 #endif
 };
 

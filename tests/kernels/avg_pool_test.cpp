@@ -78,6 +78,29 @@ TEST_CASE("adaptive average pools equal their definition, also with more outputs
   }
 }
 
+TEST_CASE("adaptive pools of many rows equal their definition, each row as alone") {
+  Draw draw(5);
+  for (const auto& [length, out, planes] : std::vector<std::array<std::int64_t, 3>>{
+           {87, 10, 523}, {312, 50, 83}, {3, 2, 1031}, {16, 15, 11}, {31, 2, 19}, {263, 17, 7}, {997, 301, 3}}) {
+    CAPTURE(length, out, planes);
+    const AvgPool pool = adaptive({length}, {out}, planes), row = adaptive({length}, {out});
+    CHECK(agrees(pool, draw));
+    const auto x = as<float>(draw.values(inputs(pool))), dy = as<float>(draw.values(outputs(pool)));
+    const auto y = run_forward(pool, x), dx = run_backward(pool, dy);
+    const auto of_row = [](const std::vector<float>& all, std::int64_t i, std::int64_t size) {
+      return std::vector<float>(all.begin() + i * size, all.begin() + (i + 1) * size);
+    };
+    for (const std::int64_t i : {std::int64_t{0}, planes / 2, planes - 1}) {
+      CHECK(same_bits(of_row(y, i, out), run_forward(row, of_row(x, i, length))));
+      CHECK(same_bits(of_row(dx, i, length), run_backward(row, of_row(dy, i, out))));
+    }
+    // Gradients that are added to zeros are those that are stored.
+    std::vector<float> sum(dx.size(), 0.0f);
+    run_backward(pool, dy, sum, true);
+    CHECK(same_bits(sum, dx));
+  }
+}
+
 TEST_CASE("rows and windows longer than the buffers are pooled in pieces") {
   Draw draw(4);
   for (const bool count_include_pad : {false, true}) {
@@ -358,7 +381,7 @@ TEST_CASE("average pools give the same bits on any number of threads") {
        {fixed({67, 131}, {3, 5}, {1, 2}, {1, 2}, true, false, 0, 17),
         fixed({4099}, {25}, {1}, {12}, false, true, 0, 31), fixed({257}, {257}, {257}, {0}, false, true, 0, 509),
         fixed({521, 257}, {3, 3}, {2, 2}, {1, 1}), dilated({67, 131}, {3, 5}, {2, 3}, 19),
-        adaptive({67, 131}, {7, 11}, 13), adaptive({523, 67}, {3, 1})}) {
+        adaptive({67, 131}, {7, 11}, 13), adaptive({523, 67}, {3, 1}), adaptive({87}, {10}, 4099)}) {
     CAPTURE(pool.in, pool.kernel, pool.adaptive);
     const auto x = as<float>(draw.values(inputs(pool))), dy = as<float>(draw.values(outputs(pool)));
     kernels::set_max_threads(1);

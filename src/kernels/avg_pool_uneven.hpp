@@ -1,0 +1,206 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/parallel.hpp"
+#include "kernels/pool_lanes.hpp"
+
+/// Short windows of rows whose number does not divide the row; for avg_pool.cpp alone. Window o is
+/// [floor(o in / out), ceil((o + 1) in / out)), also of rows side by side as of one: memory is one row, in which the
+/// windows repeat after `out` of them.
+namespace taper::kernels::average {
+
+/// `out` windows over `in` elements, and so again `periods` times; without common factors.
+struct Uneven {
+  std::int64_t periods, in, out;
+};
+
+#if defined(__AVX2__) && defined(__FMA__)
+
+using Eight = Several<float, 8>::type;
+using EightInts = Several<std::int32_t, 8>::type;
+using EightLanes = std::make_integer_sequence<int, 8>;
+
+/// Windows of so many elements are summed in float32.
+inline constexpr std::int64_t kUnevenMost = 16;
+/// Repetitions that are worked on at once: a cache line of each is still near when the next results are made of it.
+inline constexpr std::int64_t kUnevenTimes = 128;
+/// Gradients of windows that are scaled at once.
+inline constexpr std::int64_t kUnevenWindows = 8192;
+/// Below this, and half above, float32 holds all integers.
+inline constexpr std::int64_t kExact = 1 << 23;
+
+inline std::int64_t most_of(const Uneven& u) { return (u.in - 2) / u.out + 2; }
+
+/// Whether the loops hold the numbers of such windows, of which one is not like the other.
+inline bool is_small(const Uneven& u) {
+  return u.periods > 0 && u.out > 1 && u.out < u.in && u.in < kExact && 8 * (u.in + 1) * u.out < kExact;
+}
+
+/// How many periods are worked on as one, so that what is `length` long leaves few lanes without work.
+[[gnu::noinline]] inline std::int64_t periods_at_once(const Uneven& u, std::int64_t length) {
+  std::int64_t n = 1;
+  while (n < 8 && -(n * length) % 8 + 8 > n * length / 8) n *= 2;
+  return std::min(n, u.periods);
+}
+
+/// floor((i num + more) / den), exact for dividends below 2^23
+[[gnu::always_inline]] inline EightInts quotients(EightInts i, std::int64_t num, std::int64_t more, std::int64_t den) {
+  const EightInts dividend = i * static_cast<std::int32_t>(num) + static_cast<std::int32_t>(more);
+  const Eight quotient = (__builtin_convertvector(dividend, Eight) + 0.5f) / static_cast<float>(den);
+  return __builtin_convertvector(quotient, EightInts);
+}
+
+/// i, i + 1, ..., but below n
+[[gnu::always_inline]] inline EightInts eight_from(std::int64_t i, std::int64_t n) {
+  const EightInts all = lanes_in_turn(EightLanes()) + static_cast<std::int32_t>(i);
+  const EightInts last = EightInts{} + static_cast<std::int32_t>(n - 1);
+  return all < last ? all : last;
+}
+
+/// All lanes of the last eight of these from lane i on.
+alignas(64) inline constexpr std::int32_t kLastLanes[16] = {0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, -1};
+
+[[gnu::always_inline]] inline Eight load_masked(const float* x, EightInts mask) {
+  return Eight(_mm256_maskload_ps(x, reinterpret_cast<__m256i>(mask)));
+}
+
+template <class V, class T>
+[[gnu::always_inline]] inline V load_as(const T* x) {
+  V v;
+  std::memcpy(&v, x, sizeof v);
+  return v;
+}
+
+/// y_o = (x_first + ... ) / count for `times` times n windows, which lie `step` elements apart
+[[gnu::noinline]] inline void average_uneven(const Uneven& u, std::int64_t n, std::int64_t times, std::int64_t step,
+                                             const float* x, float* y) {
+  constexpr EightLanes all;
+  const std::int64_t whole = (most_of(u) - 1) / 8;
+  for (std::int64_t done = 0; done < n; done += 8) {
+    const std::int64_t o = std::max<std::int64_t>(0, std::min(done, n - 8));
+    const EightInts i = eight_from(o, n), first = quotients(i, u.in, 0, u.out);
+    const EightInts end = quotients(i + 1, u.in, u.out - 1, u.out), count = end - first;
+    const Eight divisor = __builtin_convertvector(count, Eight);
+    // Eight elements that end where the window does, and those in front of them. What is left over is in front.
+    const float* at[8];
+    EightInts mask[8];
+#pragma GCC unroll 8
+    for (int l = 0; l < 8; ++l) {
+      at[l] = x + (end[l] - 8 * (whole + 1));
+      mask[l] = load_as<EightInts>(kLastLanes + (count[l] - 8 * whole));
+    }
+    float* to = y + o;
+    for (std::int64_t t = 0; t < times; ++t, to += n) {
+      Eight v[8];
+#pragma GCC unroll 8
+      for (int l = 0; l < 8; ++l) v[l] = load_masked(at[l] + t * step, mask[l]);
+      if (whole > 0)
+#pragma GCC unroll 8
+        for (int l = 0; l < 8; ++l) v[l] += load_as<Eight>(at[l] + t * step + 8);
+      const Eight low = sum_in_turn<2>(sum_in_turn<1>(v[0], v[1], all), sum_in_turn<1>(v[2], v[3], all), all);
+      const Eight high = sum_in_turn<2>(sum_in_turn<1>(v[4], v[5], all), sum_in_turn<1>(v[6], v[7], all), all);
+      const Eight averages = sum_in_turn<4>(low, high, all) / divisor;
+      std::memcpy(to, &averages, sizeof averages);
+    }
+  }
+}
+
+/// g_o = dy_o times its factor. There is room for what completes the last eight.
+[[gnu::noinline]] inline void scale_uneven(const Uneven& u, std::int64_t n, std::int64_t times, const float* dy,
+                                           float* g) {
+  const std::int64_t most = most_of(u);
+  float by[2 * kLanes<float>];
+  Factors<float>::set(by, 0, static_cast<double>(most - 1));
+  Factors<float>::set(by, 1, static_cast<double>(most));
+  const float* const rests = by + kLanes<float>;
+  for (std::int64_t o = (n - 1) / 8 * 8; o >= 0; o -= 8) {
+    const EightInts i = eight_from(o, n);
+    const EightInts count = quotients(i + 1, u.in, u.out - 1, u.out) - quotients(i, u.in, 0, u.out);
+    const auto is_most = count == static_cast<std::int32_t>(most);
+    const Eight first = is_most ? Eight{} + by[1] : Eight{} + by[0];
+    const Eight rest = is_most ? Eight{} + rests[1] : Eight{} + rests[0];
+    const auto mask = ~load_as<EightInts>(kLastLanes + 8 - std::min<std::int64_t>(n - o, 8));
+    for (std::int64_t t = 0; t < times; ++t) {
+      const Eight v = load_masked(dy + o + t * n, mask);
+      _mm256_storeu_ps(g + o + t * n, _mm256_fmadd_ps(v, first, v * rest));
+    }
+  }
+}
+
+/// dx_i = g_newest, and g_oldest where that is another; for `times` times n elements, whose windows lie `step` apart
+[[gnu::noinline]] inline void spread_uneven(const Uneven& u, std::int64_t n, std::int64_t times, std::int64_t step,
+                                            const float* g, float* dx) {
+  for (std::int64_t done = 0; done < n; done += 8) {
+    const std::int64_t i = std::min(done, n - 8);
+    const EightInts element = eight_from(i, n), oldest = quotients(element, u.out, 0, u.in);
+    const EightInts newest = quotients(element + 1, u.out, -1, u.in), two = newest != oldest;
+    const auto one = reinterpret_cast<__m256i>(newest - oldest[0]),
+               other = reinterpret_cast<__m256i>(oldest - oldest[0]);
+    const float* from = g + oldest[0];
+    float* to = dx + i;
+    for (std::int64_t t = 0; t < times; ++t, from += step, to += n) {
+      const __m256 v = _mm256_loadu_ps(from);
+      const __m256 more = _mm256_and_ps(_mm256_permutevar8x32_ps(v, other), reinterpret_cast<__m256>(two));
+      _mm256_storeu_ps(to, _mm256_add_ps(_mm256_permutevar8x32_ps(v, one), more));
+    }
+  }
+}
+
+/// Calls `part(u, n, times, x, y)` for all periods of x and y, for `times` times n of them. The last may be among those
+/// before: results are then stored twice.
+[[gnu::noinline]] inline void for_periods(const Uneven& u, std::int64_t n, std::int64_t x_step, std::int64_t y_step,
+                                          const float* x, float* y,
+                                          void (*part)(const Uneven&, std::int64_t, std::int64_t, const float*,
+                                                       float*)) {
+  parallel_for(u.periods / n, n * (x_step + y_step), [=, &u](std::int64_t first, std::int64_t last) {
+    const std::int64_t block = std::min(kUnevenTimes, kUnevenWindows / (n * u.out));
+    for (std::int64_t i = first; i < last; i += block)
+      part(u, n, std::min(block, last - i), x + i * n * x_step, y + i * n * y_step);
+    const std::int64_t rest = u.periods - n;
+    if (last == u.periods / n && u.periods % n > 0) part(u, n, 1, x + rest * x_step, y + rest * y_step);
+  });
+}
+
+inline void average_part(const Uneven& u, std::int64_t n, std::int64_t times, const float* x, float* y) {
+  float few[8];
+  const bool is_few = n * u.out < 8;
+  average_uneven(u, n * u.out, times, n * u.in, x, is_few ? few : y);
+  if (is_few) std::copy(few, few + n * u.out, y);
+}
+inline void spread_part(const Uneven& u, std::int64_t n, std::int64_t times, const float* dy, float* dx) {
+  float g[kUnevenWindows + 8];
+  scale_uneven(u, n * u.out, times, dy, g);
+  spread_uneven(u, n * u.in, times, n * u.out, g, dx);
+}
+
+/// These return whether they are for such windows.
+inline bool forward_uneven(const Uneven& u, const float* x, float* y) {
+  if (!is_small(u) || most_of(u) > kUnevenMost) return false;
+  for_periods(u, periods_at_once(u, u.out), u.in, u.out, x, y, average_part);
+  return true;
+}
+/// The gradients are those of other loops, bit for bit.
+inline bool backward_uneven(const Uneven& u, const float* dy, float* dx) {
+  // Eight elements lie in at most eight windows.
+  if (!is_small(u) || 8 * u.out > 7 * u.in) return false;
+  const std::int64_t n = periods_at_once(u, u.in);
+  if (n * u.in < 8) return false;
+  for_periods(u, n, u.out, u.in, dy, dx, spread_part);
+  return true;
+}
+#endif
+
+/// Others have none.
+template <class T>
+bool forward_uneven(const Uneven&, const T*, T*) {
+  return false;
+}
+template <class T>
+bool backward_uneven(const Uneven&, const T*, T*) {
+  return false;
+}
+
+}  // namespace taper::kernels::average
