@@ -55,7 +55,7 @@ def average_pools():
     yield Mutant("last window of a row left out", "src/kernels/avg_pool_loops.hpp",
                  "store_some<A>(factor.times(v), n - o, line.to + o);",
                  "store_some<A>(factor.times(v), n - o - 1, line.to + o);", "*average pools*")
-    yield Mutant("an infinity left in the sums behind it", "src/kernels/avg_pool_loops.hpp",
+    yield Mutant("an infinity left in the sums behind it", "src/kernels/avg_pool_long.hpp",
                  "return before[0] - before[0] == 0;", "return true;", "an infinity*")
     yield Mutant("gradient of average pools overwritten", "src/kernels/avg_pool_pass.hpp",
                  "if (!add_ && !has_copies_) return store_lines", "if (true) return store_lines", "*average pools*")
