@@ -75,21 +75,29 @@ class Pass {
       if (period() > Spread::kPatterns) most = Spread::kPatterns * kLanes<A>;
     if (lists_spans() && w.from <= kSpan) return most;
     const std::int64_t room = kSpan * w.den - (w.high - w.low) - (w.den - 1);
-    return room < 0 ? 0 : std::min(most, room / w.num + 1);
+    if (room < 0) return 0;
+    most = std::min(most, room / w.num + 1);
+    return std::is_same_v<A, float> && most < w.to ? most - most % block() : most;
   }
+  /// Long windows of float32: after so many results the ones behind are summed as if they were the first.
+  std::int64_t block() const { return way_ == Way::sliding ? c_.w.most() / kLanes<A> * kLanes<A> : 1; }
   /// After how many vectors results lie to what they read as before.
   std::int64_t period() const { return c_.w.den / std::gcd(c_.w.den, kLanes<A> * c_.w.num); }
 
   /// The tile from result o0 on, of at most so many.
-  Tile tile_at(std::int64_t o0, std::int64_t most) const {
+  [[gnu::noinline]] Tile tile_at(std::int64_t o0, std::int64_t most) const {
     const Reads& w = c_.w;
     std::int64_t o1 = std::min(w.to, o0 + most);
-    // Where windows are summed as they lie in memory, those beside the source are apart.
-    if (std::is_same_v<A, T> && one_row_ && w.den == 1 && w.low < 0 && w.to > 4 * kShort) {
-      const std::int64_t inner = (-w.low + w.num - 1) / w.num, room = w.from - w.high;
-      const std::int64_t end = room < 0 ? 0 : room / w.num + 1;
+    // Where windows are summed as they lie in memory, those beside the source are apart, and others of long rows are
+    // taken at once, but for the last.
+    if (std::is_same_v<A, T> && one_row_ && w.den == 1 && w.to > 4 * kShort) {
+      const std::int64_t inner = (w.num - 1 - w.low) / w.num, room = w.from - w.high;
+      const std::int64_t end = room < 0 ? 0 : std::min(room / w.num + 1, w.to);
       if (o0 < inner)
         o1 = std::min(o1, inner);
+      else if (o1 < end - kSlack && !add_ && !differs() &&
+               (way_ == Way::taps || (std::is_same_v<A, float> && way_ == Way::sliding)))
+        o1 = end - kSlack - (end - kSlack - o0) % block();
       else if (o0 < end)
         o1 = std::min(o1, end);
     }

@@ -114,6 +114,11 @@ TEST_CASE("rows and windows longer than the buffers are pooled in pieces") {
     CHECK(agrees(fixed({3, 1399}, {2, 1201}, {1, 7}, {1, 600}, false, count_include_pad), draw));
     CHECK(agrees(fixed({3, 1301}, {2, 1201}, {1, 1}, {1, 600}, true, count_include_pad), draw));
     CHECK(agrees(fixed({211, 3}, {5, 2}, {2, 1}, {2, 1}, true, count_include_pad), draw));
+    for (const auto& [k, s, p] :
+         std::vector<std::array<std::int64_t, 3>>{{3, 1, 1}, {2, 2, 0}, {4, 4, 1}, {31, 1, 15}, {509, 1, 0}}) {
+      CAPTURE(k, s, p, count_include_pad);
+      CHECK(agrees(fixed({9001}, {k}, {s}, {p}, true, count_include_pad, 0, 2), draw));
+    }
   }
   // Rows that no window holds.
   CHECK(agrees(fixed({3, 211}, {1, 3}, {3, 1}, {0, 0}, false, true, 0, 5), draw));
