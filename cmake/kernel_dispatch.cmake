@@ -13,6 +13,10 @@ set(taper_flags_avx2 -march=x86-64-v3)
 set(taper_flags_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
 # Wider vectors are for training, which is done in float32: what a set lacks is taken from the next weaker one.
 set(taper_definitions_avx512 TAPER_ONLY_FLOAT32)
+# Neither do these files get a kernel for them: they look up, copy and add in double precision, and take as long (within
+# 2 %) with vectors half as wide.
+set(taper_kernels_without_avx512 broadcast_plan embedding index max_unpool pad prelu upsample)
+list(TRANSFORM taper_kernels_without_avx512 REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/kernels/\\1.cpp")
 
 # Every loop is there three times, so optimised builds vectorise loops where that pays for their length, without a second
 # vector loop for what is left over, and inline, align and clone loops freely only in the files below, whose loops hold
@@ -41,11 +45,13 @@ endif()
 
 # Adds the kernels in the list of files to the library.
 function(taper_add_dispatched_kernels files)
-  set(other_kernels ${files})
-  list(REMOVE_ITEM other_kernels ${taper_free_kernels})
   foreach(set ${taper_kernel_sets})
+    set(other_kernels ${files})
+    list(REMOVE_ITEM other_kernels ${taper_free_kernels} ${taper_kernels_without_${set}})
+    set(free_kernels ${taper_free_kernels})
+    list(REMOVE_ITEM free_kernels ${taper_kernels_without_${set}})
     taper_add_part(kernels_${set} OPTIONS ${taper_flags_${set}_release} TOGETHER SOURCES ${other_kernels})
-    taper_add_part(kernels_${set}_free OPTIONS ${taper_flags_${set}_free} TOGETHER SOURCES ${taper_free_kernels})
+    taper_add_part(kernels_${set}_free OPTIONS ${taper_flags_${set}_free} TOGETHER SOURCES ${free_kernels})
     foreach(part taper_kernels_${set} taper_kernels_${set}_free)
       set_target_properties(${part} PROPERTIES TAPER_KERNEL_SET ${set})
       target_compile_definitions(${part} PRIVATE kernels=kernels_${set} ${taper_definitions_${set}})
