@@ -67,6 +67,11 @@ alignas(64) inline constexpr std::int32_t kLastLanes[16] = {0, 0, 0, 0, 0, 0, 0,
   return Eight(_mm256_maskload_ps(x, reinterpret_cast<__m256i>(mask)));
 }
 
+/// Of four lanes, and zeros in the others.
+[[gnu::always_inline]] inline Eight load_four_masked(const float* x, EightInts mask) {
+  return Eight(_mm256_zextps128_ps256(_mm_maskload_ps(x, _mm256_castsi256_si128(reinterpret_cast<__m256i>(mask)))));
+}
+
 template <class V, class T>
 [[gnu::always_inline]] inline V load_as(const T* x) {
   V v;
@@ -79,27 +84,31 @@ template <class V, class T>
                                              const float* x, float* y) {
   constexpr EightLanes all;
   const std::int64_t whole = (most_of(u) - 1) / 8;
+  const bool is_four = whole > 0 && most_of(u) <= 12;
   for (std::int64_t done = 0; done < n; done += 8) {
     const std::int64_t o = std::max<std::int64_t>(0, std::min(done, n - 8));
     const EightInts i = eight_from(o, n), first = quotients(i, u.in, 0, u.out);
     const EightInts end = quotients(i + 1, u.in, u.out - 1, u.out), count = end - first;
     const Eight divisor = __builtin_convertvector(count, Eight);
-    // Eight elements that end where the window does, and those in front of them. What is left over is in front.
+    // Eight elements that end where the window does, and in front of them what is left over, the last of eight or four.
     const float* at[8];
     EightInts mask[8];
 #pragma GCC unroll 8
     for (int l = 0; l < 8; ++l) {
-      at[l] = x + (end[l] - 8 * (whole + 1));
-      mask[l] = load_as<EightInts>(kLastLanes + (count[l] - 8 * whole));
+      at[l] = x + (end[l] - 8 * whole);
+      mask[l] = load_as<EightInts>(kLastLanes + (count[l] - 8 * whole + (is_four ? 4 : 0)));
     }
     float* to = y + o;
     for (std::int64_t t = 0; t < times; ++t, to += n) {
       Eight v[8];
 #pragma GCC unroll 8
-      for (int l = 0; l < 8; ++l) v[l] = load_masked(at[l] + t * step, mask[l]);
+      for (int l = 0; l < 8; ++l) {
+        const float* const end_of_part = at[l] + t * step;
+        v[l] = is_four ? load_four_masked(end_of_part - 4, mask[l]) : load_masked(end_of_part - 8, mask[l]);
+      }
       if (whole > 0)
 #pragma GCC unroll 8
-        for (int l = 0; l < 8; ++l) v[l] += load_as<Eight>(at[l] + t * step + 8);
+        for (int l = 0; l < 8; ++l) v[l] += load_as<Eight>(at[l] + t * step);
       const Eight low = sum_in_turn<2>(sum_in_turn<1>(v[0], v[1], all), sum_in_turn<1>(v[2], v[3], all), all);
       const Eight high = sum_in_turn<2>(sum_in_turn<1>(v[4], v[5], all), sum_in_turn<1>(v[6], v[7], all), all);
       const Eight averages = sum_in_turn<4>(low, high, all) / divisor;
