@@ -146,7 +146,7 @@ void apply_in_place(const Op& op, std::span<const Input> inputs, const void* att
   detail::run_forward(call, operands.all(), target);
   ++target.buffer->version;
   if (node) {
-    node->output_version = target.buffer->version;
+    if (node->saves_output) node->operands_and_output().back().version = target.buffer->version;
     detail::release(target.node);
     target.node = node;
     target.history = ++target.buffer->history;

@@ -23,8 +23,11 @@ class Differentiation {
     const std::span<Node* const> nodes = walk_.latest_first();
     for (Node* target : targets)
       if (walk_.holds(*target)) target->wanted = target->target = true;
-    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node)
-      for (const NodeOperand& input : (*node)->inputs()) (*node)->wanted |= input.producer && input.producer->wanted;
+    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+      bool wanted = (*node)->wanted;
+      for (const NodeOperand& input : (*node)->inputs()) wanted = wanted || (input.producer && input.producer->wanted);
+      (*node)->wanted = wanted;
+    }
   }
   ~Differentiation() {
     if (is_done_) {

@@ -68,17 +68,19 @@ struct NodeExtra {
 
 /// One operand of a recorded operation: who produced it, and its value if a gradient will read it.
 struct NodeOperand {
-  Node* producer;  ///< counted; null when it requires no gradient
-  Buffer* saved;   ///< counted; null when not needed
-  std::int64_t numel;
+  Node* producer;         ///< counted; null when it requires no gradient
+  Buffer* saved;          ///< counted; null when not needed
   std::uint32_t version;  ///< of the buffer, when it was saved
   std::uint8_t rank;
+  std::uint8_t own_extents;  ///< `rank`, or none where the output's are the same
   DType dtype;
 };
 
-/// One recorded application of an op, in one block of memory: this header, the operands (inputs, then aux), the
-/// attributes, and the extents (the output's first, then each operand's).
+/// One recorded application of an op, in one block of memory: this header, the operands (inputs, then aux, then the
+/// output if a gradient reads it), the attributes, and the extents (the output's first, then each operand's).
 /// Nodes point to their producers only, so dropping the last result frees a whole chain.
+///
+/// Long graphs do not fit the caches: the header fills one line, and most arithmetic one more.
 struct Node {
   const autograd::Op* op;  ///< `leaf_op` for a tensor the user made
   std::uint64_t position;  ///< larger than that of every producer
@@ -87,31 +89,57 @@ struct Node {
   std::atomic<const Walk*> walk = nullptr;  ///< the walk that holds it now, if any
   Buffer* gradient = nullptr;               ///< what that walk has gathered so far
   NodeExtra* extra = nullptr;               ///< owned; null for most
-  Buffer* output = nullptr;                 ///< counted; null unless a gradient reads the output
   std::int64_t numel;                       ///< of the output
-  std::uint32_t output_version = 0;
-  std::uint32_t block_bytes;
-  std::uint32_t attribute_bytes = 0;  ///< rounded up to 8
+  std::uint16_t attribute_words = 0;        ///< of 8 bytes
   std::uint16_t n_inputs = 0;
   std::uint8_t n_aux = 0, rank;
-  DType dtype;
-  bool saved_any = false;  ///< some gradient reads a saved value
-  bool released = false;   ///< a backward has freed the saved values
-  bool wanted = false;     ///< of a walk: leads to a gradient that was asked for
-  bool target = false;     ///< of a walk: its own gradient was asked for by `grad`
+  DType dtype : 4;
+  bool saves_output : 1 = false;
+  bool saved_any : 1 = false;  ///< some gradient reads a saved value
+  bool released : 1 = false;   ///< a backward has freed the saved values
+  bool target : 1 = false;     ///< of a walk: its own gradient was asked for by `grad`
+  bool wanted = false;         ///< of a walk: leads to a gradient that was asked for
 
   std::span<NodeOperand> operands() {
     return {reinterpret_cast<NodeOperand*>(this + 1), std::size_t(n_inputs + n_aux)};
   }
   std::span<NodeOperand> inputs() { return operands().first(n_inputs); }
-  std::byte* attributes() { return reinterpret_cast<std::byte*>(operands().data() + operands().size()); }
-  std::int64_t* extents() { return reinterpret_cast<std::int64_t*>(attributes() + attribute_bytes); }
+  std::span<NodeOperand> operands_and_output() {
+    return {operands().data(), std::size_t(n_inputs + n_aux + saves_output)};
+  }
+  /// What a gradient reads of the output; null for most.
+  const NodeOperand* output() { return saves_output ? operands().data() + operands().size() : nullptr; }
+  std::byte* attributes() {
+    const std::span<NodeOperand> before = operands_and_output();
+    return reinterpret_cast<std::byte*>(before.data() + before.size());
+  }
+  std::int64_t* extents() { return reinterpret_cast<std::int64_t*>(attributes()) + attribute_words; }
   Shape shape() { return Shape(std::span<const std::int64_t>(extents(), rank)); }
   bool is_leaf() const { return n_inputs == 0; }
   NodeExtra& ensure_extra() {
     if (!extra) extra = new NodeExtra;
     return *extra;
   }
+};
+static_assert(sizeof(Node) == kAlignment);
+
+/// Goes through the operands of a node, one after the other, for their shapes.
+class OperandShapes {
+ public:
+  struct Extents {
+    const std::int64_t* extents;
+    std::int64_t numel;
+  };
+
+  explicit OperandShapes(Node& node) : output_{node.extents(), node.numel}, next_(output_.extents + node.rank) {}
+
+  Extents next(const NodeOperand& operand) { return operand.own_extents != operand.rank ? output_ : next_own(operand); }
+
+ private:
+  Extents next_own(const NodeOperand& operand);
+
+  Extents output_;
+  const std::int64_t* next_;
 };
 
 extern const autograd::Op leaf_op;

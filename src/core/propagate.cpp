@@ -34,12 +34,14 @@ void check_saved(Node& node) {
   if (!node.saved_any) return;
   if (node.released) [[unlikely]]
     fail_freed(node);
-  const std::span<NodeOperand> operands = node.operands();
-  for (std::size_t i = 0; i < operands.size(); ++i)
-    if (const Buffer* saved = operands[i].saved; saved && saved->version != operands[i].version) [[unlikely]]
-      fail_changed(node, "input ", i, operands[i].version, saved->version);
-  if (node.output && node.output->version != node.output_version) [[unlikely]]
-    fail_changed(node, "output ", 0, node.output_version, node.output->version);
+  const std::span<NodeOperand> operands = node.operands_and_output();
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const Buffer* const saved = operands[i].saved;
+    if (!saved || saved->version == operands[i].version) [[likely]]
+      continue;
+    const bool is_output = &operands[i] == node.output();
+    fail_changed(node, is_output ? "output " : "input ", is_output ? 0 : i, operands[i].version, saved->version);
+  }
 }
 
 bool any_nan(const Operand& x) {
@@ -62,8 +64,8 @@ bool any_nan(const Operand& x) {
 
 bool wants_gradient(const NodeOperand& input) { return input.producer && input.producer->wanted; }
 
-bool passes(const Node& node, std::size_t i, const NodeOperand& input) {
-  return passes_gradient(*node.op, i, input.numel, node.numel);
+bool passes(const Node& node, std::size_t i, const Node& producer) {
+  return passes_gradient(*node.op, i, producer.numel, node.numel);
 }
 
 /// The memory for the gradient that one input gets of `node`, and whether it is to be added. A producer that gathers
@@ -98,29 +100,30 @@ bool compute(Node& node) {
   Few<GradientSlot> few_slots;
   CallList<Operand> operands(from.size(), few_operands);
   CallList<GradientSlot> slots(inputs.size(), few_slots);
-  const std::int64_t* extents = node.extents() + node.rank;
+  OperandShapes shapes(node);
   bool computes = false, some_pass = false, twins = false;
   for (std::size_t i = 0; i < from.size(); ++i) {
-    operands.set(i, {elements(from[i].saved), extents, from[i].numel, from[i].rank, from[i].dtype});
+    const auto [extents, numel] = shapes.next(from[i]);
+    operands.set(i, {elements(from[i].saved), extents, numel, from[i].rank, from[i].dtype});
     if (i < inputs.size()) {
       Place place{};
       if (wants_gradient(from[i])) {
-        if (passes(node, i, from[i]))
+        if (passes(node, i, *from[i].producer))
           some_pass = true;
         else
           place = place_for(node, *from[i].producer);
       }
-      slots.set(i, {{elements(place.memory), extents, from[i].numel, from[i].rank, from[i].dtype}, place.add});
+      slots.set(i, {{elements(place.memory), extents, numel, from[i].rank, from[i].dtype}, place.add});
       computes |= place.memory != nullptr;
       twins |= place.is_twin;
     }
-    extents += from[i].rank;
   }
   if (!computes) return some_pass;
   const std::span<const Operand> all = operands.all();
   const Operand dy{node.gradient->data(), node.extents(), node.numel, node.rank, node.dtype};
   Operand y = dy;
-  y.data = elements(node.output);
+  const NodeOperand* const output = node.output();
+  y.data = output ? elements(output->saved) : nullptr;
   const BackwardArgs args{.output_gradient = dy,
                           .inputs = all.first(inputs.size()),
                           .output = y,
@@ -128,7 +131,7 @@ bool compute(Node& node) {
                           .input_gradients = slots.all(),
                           .attributes = node.attributes()};
   if (recorder) [[unlikely]]
-    recorder->backward(*node.op, args, node.attribute_bytes);
+    recorder->backward(*node.op, args, 8 * std::size_t(node.attribute_words));
   node.op->backward[int(inputs[0].dtype)](args);
   const int nan = anomaly_mode ? first_nan(slots.all()) : -1;
   if (twins) [[unlikely]]
@@ -144,7 +147,7 @@ void pass_on(Node& node) {
   Node* last = nullptr;
   const std::span<const NodeOperand> inputs = node.inputs();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!wants_gradient(inputs[i]) || !passes(node, i, inputs[i])) continue;
+    if (!wants_gradient(inputs[i]) || !passes(node, i, *inputs[i].producer)) continue;
     if (last) contribute(*last, retain(gradient));
     last = inputs[i].producer;
   }

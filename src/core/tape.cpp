@@ -22,11 +22,10 @@ Tape::Entry describe(Node& node) {
     entry.name = node.extra->name;
     entry.gradient = node.extra->gradient;
   }
-  const std::int64_t* extents = node.extents() + node.rank;
+  detail::OperandShapes shapes(node);
   std::size_t index = 0;
   for (const NodeOperand& operand : node.operands()) {
-    const Shape shape(std::span<const std::int64_t>(extents, operand.rank));
-    extents += operand.rank;
+    const Shape shape(shapes.next(operand).extents, operand.rank);
     const bool is_input = index < node.n_inputs;
     if (is_input) {
       entry.inputs.push_back(operand.producer ? operand.producer->position : 0);
@@ -37,7 +36,7 @@ Tape::Entry describe(Node& node) {
                                      : cat("aux ", index - node.n_inputs, " ", shape));
     ++index;
   }
-  if (node.output) entry.saved.push_back(cat("output ", node.shape()));
+  if (node.output() && node.output()->saved) entry.saved.push_back(cat("output ", node.shape()));
   return entry;
 }
 

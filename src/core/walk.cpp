@@ -9,8 +9,9 @@ namespace taper::detail {
 
 namespace {
 
-constexpr std::size_t kKeptCapacity = 4096;
-thread_local std::vector<Node*> kept_nodes, kept_marked;  // of the last walk, so that the next one need not allocate
+// Lists of the last walk, so that the next one need not allocate: new memory takes longer than a walk over its nodes.
+constexpr std::size_t kKeptCapacity = std::size_t{1} << 20;
+thread_local std::vector<Node*> kept_nodes, kept_marked;
 constinit thread_local const Walk* innermost = nullptr;
 
 }  // namespace
@@ -40,7 +41,7 @@ inline void Walk::append(Node* node) {
   in_order_ &= node->position < last_position_;
   last_position_ = node->position;
   node->wanted = wanted_;
-  node->target = false;
+  if (node->target) node->target = false;
   nodes_.push_back(node);
 }
 

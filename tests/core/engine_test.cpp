@@ -1,4 +1,5 @@
 #include <limits>
+#include <memory>
 #include <thread>
 
 #include "core/memory.hpp"
@@ -348,6 +349,54 @@ TEST_CASE("an operation of the user's own is recorded and differentiated like th
   sum(test::plus(test::product(a, b), a)).backward();
   CHECK(values(a.grad()) == Values{6, 8});
   CHECK(values(b.grad()) == Values{2, 3});
+}
+
+namespace {
+
+/// Attributes of as many bytes as a node has room for, and of one more.
+struct Most {
+  std::int64_t numbers[65535];
+};
+struct More {
+  Most most;
+  char one;
+};
+
+/// y = x times the last number.
+constexpr autograd::Op kTimesLast{.name = "times_last",
+                                  .derivative = "dx = dy * last",
+                                  .forward = {nullptr,
+                                              [](const autograd::ForwardArgs& args) {
+                                                const auto last = double(args.attributes_as<Most>().numbers[65534]);
+                                                for (std::int64_t i = 0; i < args.output.numel; ++i)
+                                                  args.output.as<double>()[i] = last * args.inputs[0].as<double>()[i];
+                                              },
+                                              nullptr},
+                                  .backward = {nullptr,
+                                               [](const autograd::BackwardArgs& args) {
+                                                 const auto last = double(args.attributes_as<Most>().numbers[65534]);
+                                                 for (std::int64_t i = 0; i < args.output_gradient.numel; ++i)
+                                                   args.input_gradients[0].as<double>()[i] =
+                                                       last * args.output_gradient.as<double>()[i];
+                                               },
+                                               nullptr}};
+
+}  // namespace
+
+TEST_CASE("attributes are kept up to their largest size, beyond it they are refused where they would be kept") {
+  const Tensor x = leaf({2.0, 3.0});
+  const auto more = std::make_unique<More>();
+  more->most.numbers[65534] = 5;
+  const auto apply = [&](std::size_t bytes) {
+    const autograd::Input inputs[] = {x};
+    return autograd::apply(kTimesLast, inputs, x.shape(), x.dtype(), more.get(), bytes, {});
+  };
+  apply(sizeof(Most)).sum().backward();
+  CHECK(values(x.grad()) == Values{5, 5});
+  CHECK(error_of([&] { apply(sizeof(Most) + 1); }) ==
+        "times_last: attributes are too large to be recorded: expected at most 524280 bytes, got 524281");
+  const NoGradGuard guard;
+  CHECK(values(apply(sizeof(Most) + 1)) == Values{10, 15});
 }
 
 // --- memory ---------------------------------------------------------------------------------------------------------
