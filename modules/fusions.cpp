@@ -5,6 +5,7 @@
 #include "fused_records.hpp"
 #include "kernels/avg_pool.hpp"
 #include "kernels/conv_average.hpp"
+#include "kernels/relu_average.hpp"
 #include "ops/records.hpp"
 
 // Chains of operations that a plan does in one pass.
@@ -57,6 +58,26 @@ void backward(const BackwardArgs& args) {
                                  args.inputs[0].as<float>(), dw.as<float>(), dw.add, db.as<float>(), db.add);
 }
 
+// --- ReLU, averages of two by two -----------------------------------------------------------------------------------
+
+std::size_t fits_pairs(const ForwardArgs&, const ForwardArgs& last, void* attributes) {
+  const auto& pool = last.attributes_as<kernels::AvgPoolParams>();
+  if (!kernels::relu_average_fits(pool)) return 0;
+  new (attributes) kernels::AvgPoolParams(pool);
+  return std::size_t(kernels::relu_average_bits(pool)) * sizeof(std::uint16_t);
+}
+
+void forward_pairs(const ForwardArgs& args) {
+  kernels::relu_average(args.attributes_as<kernels::AvgPoolParams>(), args.inputs[0].as<float>(),
+                        args.output.as<float>(), args.aux[0].as<std::uint16_t>());
+}
+
+void backward_pairs(const BackwardArgs& args) {
+  const GradientSlot& dx = args.input_gradients[0];
+  kernels::relu_average_backward(args.attributes_as<kernels::AvgPoolParams>(), args.output_gradient.as<float>(),
+                                 args.aux[0].as<std::uint16_t>(), dx.as<float>(), dx.add);
+}
+
 }  // namespace
 
 }  // namespace taper::nn
@@ -64,12 +85,20 @@ void backward(const BackwardArgs& args) {
 namespace taper::detail {
 
 std::span<const Fusion> fusions() {
+  static const autograd::Op *const conv_average[] = {&nn::conv_record(1), &relu_record(), &nn::avg_pool_record(1)},
+                                   *const relu_average[] = {&relu_record(), &nn::avg_pool_record(2)};
   static const Fusion all[] = {{.name = "conv1d, relu, avg_pool1d",
-                                .chain = {&nn::conv_record(1), &relu_record(), &nn::avg_pool_record(1)},
+                                .chain = conv_average,
                                 .attribute_bytes = sizeof(nn::ConvAverage),
                                 .fits = nn::fits,
                                 .forward = nn::forward,
-                                .backward = nn::backward}};
+                                .backward = nn::backward},
+                               {.name = "relu, avg_pool2d",
+                                .chain = relu_average,
+                                .attribute_bytes = sizeof(kernels::AvgPoolParams),
+                                .fits = nn::fits_pairs,
+                                .forward = nn::forward_pairs,
+                                .backward = nn::backward_pairs}};
   return all;
 }
 

@@ -21,7 +21,7 @@ class Fuser {
   }
 
   void run() {
-    for (std::size_t i = 0; i + 2 < plan_.commands.size(); ++i)
+    for (std::size_t i = 0; i < plan_.commands.size(); ++i)
       for (const Fusion& fusion : fusions())
         if (try_at(i, fusion)) break;
     std::size_t kept = 0;
@@ -38,7 +38,8 @@ class Fuser {
   using Commands = std::vector<std::size_t>;
 
   bool is_forward(std::size_t i, const Op& op) const {
-    return plan_.commands[i].kind == Command::Kind::forward && plan_.commands[i].forward == op.forward[0];
+    return i < plan_.commands.size() && plan_.commands[i].kind == Command::Kind::forward &&
+           plan_.commands[i].forward == op.forward[0];
   }
   bool is_backward(std::size_t i, const Op& op) const {
     return i < plan_.commands.size() && plan_.commands[i].kind == Command::Kind::backward &&
@@ -57,38 +58,45 @@ class Fuser {
     return plan_.arrays[array].home == Home::block && users_[array] == commands;
   }
 
+  /// Whether command `i` hands an array to the next one, and nobody else uses it.
+  bool hands_on(std::size_t i) const { return written(i) == read(i + 1) && is_used_by(written(i), {i, i + 1}); }
+
   bool try_at(std::size_t i, const Fusion& fusion) {
-    const Op &a = *fusion.chain[0], &b = *fusion.chain[1], &c = *fusion.chain[2];
-    if (!is_forward(i, a) || !is_forward(i + 1, b) || !is_forward(i + 2, c)) return false;
-    const std::uint32_t first = written(i), second = written(i + 1);
-    if (first == second || read(i + 1) != first || read(i + 2) != second || !is_used_by(first, {i, i + 1}))
-      return false;
-    // The backwards run in the opposite order; the second's is the one command that still reads its output.
-    std::size_t last = 0;
-    if (!is_used_by(second, {i + 1, i + 2})) {
-      const std::size_t j = users_[second].back();
-      if (!is_used_by(second, {i + 1, i + 2, j}) || !is_chain_backward(j, fusion)) return false;
-      last = j + 1;
+    const std::size_t end = i + fusion.chain.size();
+    for (std::size_t k = i; k < end; ++k)
+      if (!is_forward(k, *fusion.chain[k - i])) return false;
+    for (std::size_t k = i; k + 2 < end; ++k)
+      if (!hands_on(k)) return false;
+    const std::uint32_t between = written(end - 2);
+    if (read(end - 1) != between) return false;
+    // The backwards run in the opposite order; that of the last but one is the one command that still reads its output.
+    std::size_t first_backward = 0;
+    if (!hands_on(end - 2)) {
+      const std::size_t j = users_[between].back();
+      if (!is_used_by(between, {end - 2, end - 1, j}) || j == 0 || !is_chain_backward(j - 1, fusion)) return false;
+      first_backward = j - 1;
     }
     void* attributes = plan_.pool.allocate(fusion.attribute_bytes);
-    const std::size_t bytes = fusion.fits(forward_args(i), forward_args(i + 2), attributes);
+    const std::size_t bytes = fusion.fits(forward_args(i), forward_args(end - 1), attributes);
     if (bytes == 0) return false;
     const std::uint32_t kept = add_array(bytes);
-    fuse_forward(i, fusion, attributes, kept);
-    if (last > 0) fuse_backward(last, fusion, attributes, kept);
-    for (const std::uint32_t array : {first, second}) plan_.arrays[array].places.clear();
+    for (std::size_t k = i; k + 1 < end; ++k) plan_.arrays[written(k)].places.clear();
+    fuse_forward(i, end - 1, fusion, attributes, kept);
+    if (first_backward > 0)
+      fuse_backward(first_backward, first_backward + fusion.chain.size() - 1, fusion, attributes, kept);
     return true;
   }
 
-  /// Whether the commands around `j` are the backwards of a chain, and nobody asks for the gradient of its input.
-  bool is_chain_backward(std::size_t j, const Fusion& fusion) const {
-    if (j == 0 || !is_backward(j - 1, *fusion.chain[2]) || !is_backward(j, *fusion.chain[1]) ||
-        !is_backward(j + 1, *fusion.chain[0]))
-      return false;
-    const BackwardArgs& whole = backward_args(j + 1);
-    return written(j - 1) == read(j) && is_used_by(read(j), {j - 1, j}) && written(j) == read(j + 1) &&
-           is_used_by(read(j + 1), {j, j + 1}) && !backward_args(j - 1).input_gradients[0].add &&
-           !backward_args(j).input_gradients[0].add && !whole.input_gradients[0] && whole.input_gradients[1];
+  /// Whether the commands from `first` on are the backwards of a chain, and only the gradients are asked for that a
+  /// fusion gives.
+  bool is_chain_backward(std::size_t first, const Fusion& fusion) const {
+    const std::size_t last = first + fusion.chain.size() - 1;
+    for (std::size_t k = first; k <= last; ++k)
+      if (!is_backward(k, *fusion.chain[last - k])) return false;
+    for (std::size_t k = first; k < last; ++k)
+      if (!hands_on(k) || backward_args(k).input_gradients[0].add) return false;
+    const auto gradients = backward_args(last).input_gradients;
+    return gradients.size() == 1 || (!gradients[0] && gradients[1]);
   }
 
   std::uint32_t add_array(std::size_t bytes) {
@@ -122,37 +130,41 @@ class Fuser {
     }
   }
 
-  /// The pass takes the place of the last of three commands.
-  void fuse_forward(std::size_t i, const Fusion& fusion, const void* attributes, std::uint32_t kept) {
-    const std::size_t last = i + 2;
-    ForwardArgs& args = forward_args(i);
+  /// The pass takes the place of the last of the commands.
+  void fuse_forward(std::size_t first, std::size_t last, const Fusion& fusion, const void* attributes,
+                    std::uint32_t kept) {
+    ForwardArgs& args = forward_args(first);
     args.attributes = attributes;
     args.output = forward_args(last).output;
     const CommandText::Use output = plan_.texts[last].uses.back();
     plan_.arrays[output.array].places.push_back(&args.output.data);
-    move_reads(i, last);
+    move_reads(first, last);
     plan_.commands[last] = {.kind = Command::Kind::forward, .forward = fusion.forward, .arguments = &args};
-    plan_.texts[last] = plan_.texts[i];
+    plan_.texts[last] = plan_.texts[first];
     plan_.texts[last].name = fusion.name;
     plan_.texts[last].uses.back() = output;
     args.aux = kept_operand(last, kept, true);
-    removed_[i] = removed_[i + 1] = true;
+    for (std::size_t k = first; k < last; ++k) removed_[k] = true;
   }
 
-  void fuse_backward(std::size_t last, const Fusion& fusion, const void* attributes, std::uint32_t kept) {
+  void fuse_backward(std::size_t first, std::size_t last, const Fusion& fusion, const void* attributes,
+                     std::uint32_t kept) {
     BackwardArgs& args = backward_args(last);
-    const std::uint32_t between[] = {read(last), read(last - 1)};
-    const CommandText::Use gradient = plan_.texts[last - 2].uses.front();
+    auto& uses = plan_.texts[last].uses;
     args.attributes = attributes;
-    args.output_gradient = backward_args(last - 2).output_gradient;
+    args.output_gradient = backward_args(first).output_gradient;
+    const CommandText::Use gradient = plan_.texts[first].uses.front();
     plan_.arrays[gradient.array].places.push_back(&args.output_gradient.data);
-    move_reads(last - 2, last);
+    move_reads(first, last);
     plan_.commands[last].backward = fusion.backward;
     plan_.texts[last].name = cat(fusion.name, " backward");
-    plan_.texts[last].uses.front() = gradient;
+    for (std::size_t k = first; k < last; ++k) {
+      plan_.arrays[written(k)].places.clear();
+      removed_[k] = true;
+    }
+    uses.front() = gradient;
+    std::erase_if(uses, [&](const CommandText::Use& use) { return plan_.arrays[use.array].places.empty(); });
     args.aux = kept_operand(last, kept, false);
-    removed_[last - 1] = removed_[last - 2] = true;
-    for (const std::uint32_t array : between) plan_.arrays[array].places.clear();
   }
 
   FrozenPlan& plan_;

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "kernels/conv_average.hpp"
+#include "kernels/relu_average.hpp"
 #include "support/catch.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/conv.hpp"
@@ -139,4 +140,117 @@ TEST_CASE("a convolution that is run twice adds its gradients") {
         return add(plain(conv, x, n), plain(conv, mul(x, 2), n));
       },
       true);
+}
+
+// --- ReLU, averages of two by two -----------------------------------------------------------------------------------
+
+namespace {
+
+/// What happens to the result of a convolution over planes: the results of a step, a loss in front.
+using Planes = std::vector<Tensor> (*)(const Tensor& y, const Tensor& bias);
+
+Tensor halved(const Tensor& x) { return nn::functional::avg_pool2d(x, {.kernel_size = 2}); }
+Tensor squares(const Tensor& x) { return mul(x, x).sum(); }
+
+/// Results, parameters and gradients of three steps.
+std::vector<std::vector<double>> trace_planes(Planes planes, DType dtype, bool replayed, bool trains,
+                                              std::string* plan) {
+  manual_seed(19);
+  nn::Conv2d conv{{.in_channels = 3, .out_channels = 5, .kernel_size = 4}};
+  conv.to(dtype);
+  optim::Adam adam(conv.parameters(), {.lr = 0.03});
+  CapturedStep step(
+      [&](const Tensor& x) {
+        const autograd::GradModeGuard mode(trains);
+        if (trains) adam.zero_grad();
+        std::vector<Tensor> results = planes(conv(x), conv.bias);
+        if (trains) {
+          results[0].backward();
+          adam.step();
+        }
+        return results;
+      },
+      {.enabled = replayed});
+  std::vector<std::vector<double>> all;
+  for (int i = 0; i < 3; ++i) {
+    for (const Tensor& result : step(to(randn({7, 3, 13, 17}), dtype))) all.push_back(result.to_vector<double>());
+    for (const Tensor& parameter : conv.parameters()) {
+      all.push_back(parameter.detach().to_vector<double>());
+      if (trains) all.push_back(parameter.grad().to_vector<double>());
+    }
+  }
+  if (plan != nullptr) *plan = step.plans()[0].to_string();
+  return all;
+}
+
+std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+void check_planes(Planes planes, bool expect_fused, DType dtype = DType::float32) {
+  kernels::AvgPoolParams pool{.planes = 35, .in = {1, 10, 14}, .out = {1, 5, 7}, .kernel = {1, 2, 2}};
+  pool.stride[1] = pool.stride[2] = 2;
+  const bool is_fused = expect_fused && kernels::relu_average_fits(pool);
+  for (const bool trains : {false, true}) {
+    CAPTURE(trains);
+    std::string plan;
+    const auto eager = trace_planes(planes, dtype, false, trains, nullptr);
+    CHECK(trace_planes(planes, dtype, true, trains, &plan) == eager);
+    const std::size_t passes = trains ? 2 : 1;
+    CHECK(count(plan, "relu, avg_pool2d") == (is_fused ? passes : 0));
+    CHECK(count(plan, "relu") == passes);
+    CHECK(count(plan, "avg_pool2d") == passes);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ReLU and averages of two by two are replayed in one pass with the same bits") {
+  const auto plain = [](const Tensor& y, const Tensor&) { return std::vector{squares(halved(relu(y)))}; };
+  check_planes(plain, true);
+  check_planes(plain, false, DType::float64);
+  check_planes(
+      [](const Tensor& y, const Tensor&) {
+        return std::vector{add(squares(halved(relu(y))), y.mean())};  // its gradient is added to another
+      },
+      true);
+}
+
+TEST_CASE("the result of ReLU is computed where somebody sees it") {
+  check_planes(
+      [](const Tensor& y, const Tensor&) {
+        const Tensor r = relu(y);
+        return std::vector{add(squares(halved(r)), r.mean())};
+      },
+      false);
+  check_planes(
+      [](const Tensor& y, const Tensor&) {
+        const Tensor r = relu(y);
+        return std::vector{squares(halved(r)), r};
+      },
+      false);
+  check_planes(
+      [](const Tensor& y, const Tensor& bias) {
+        const Tensor r = relu(y), between = bias.sum();
+        return std::vector{add(squares(halved(r)), between)};
+      },
+      false);
+}
+
+TEST_CASE("a gradient between ReLU and the averages that is kept is computed") {
+  Tensor bias = full({5, 1, 1}, 0.25).requires_grad_();
+  CapturedStep step([&](const Tensor& x) {
+    bias.set_grad(Tensor());
+    const Tensor r = relu(add(x, bias));
+    r.retain_grad();
+    squares(halved(r)).backward();
+    return r.grad();
+  });
+  const Tensor x = randn({3, 5, 4, 6});
+  const std::vector<float> first = elements(step(x)[0]), gradient = elements(bias.grad());
+  CHECK(elements(step(x)[0]) == first);
+  CHECK(elements(bias.grad()) == gradient);
+  CHECK(count(step.plans()[0].to_string(), "relu, avg_pool2d") == 0);
 }

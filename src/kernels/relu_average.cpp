@@ -1,0 +1,129 @@
+#include "kernels/relu_average.hpp"
+
+#include <algorithm>
+
+#include "kernels/avg_pool_small.hpp"
+#include "kernels/parallel.hpp"
+
+namespace taper::kernels {
+
+#if defined(__AVX512F__)
+
+namespace {
+
+using average::Factors;
+using Floats = average::Vec<float>;
+
+constexpr std::int64_t kWidth = average::kLanes<float>;
+using All = std::make_integer_sequence<int, static_cast<int>(kWidth)>;
+
+/// Rows of results, and of bits: four words for each vector of results, of the elements in front and behind in two
+/// rows.
+struct Rows {
+  std::int64_t count, width, bits;
+
+  explicit Rows(const AvgPoolParams& p)
+      : count(p.planes * p.out[1]), width(p.out[2]), bits(4 * ((width + kWidth - 1) / kWidth)) {}
+};
+
+/// A quarter, as `avg_pool` takes it.
+Factors<float>::Pair quarter() {
+  alignas(64) float table[2 * kWidth];
+  Factors<float>::set(table, 0, 4);
+  for (std::int64_t l = 1; l < kWidth; ++l) Factors<float>::repeat(table, l);
+  return Factors<float>::at(table, 0);
+}
+
+/// The first n lanes, at most all.
+__mmask16 lanes_before(std::int64_t n) {
+  return static_cast<__mmask16>(_bzhi_u32(0xffff, static_cast<unsigned>(std::clamp<std::int64_t>(n, 0, kWidth))));
+}
+
+/// max(x, 0) of some lanes, and which are kept; NaN is.
+[[gnu::always_inline]] inline Floats positive_part(const float* x, __mmask16 lanes, std::uint16_t& kept) {
+  const __m512 v = _mm512_maskz_loadu_ps(lanes, x);
+  kept = _mm512_cmp_ps_mask(v, __m512{}, _CMP_NLE_UQ);
+  return Floats(_mm512_maskz_mov_ps(kept, v));
+}
+
+/// dx = dy of some lanes where they are kept, else 0; or += with `add`.
+[[gnu::always_inline]] inline void store_kept(const Floats& dy, std::uint16_t kept, __mmask16 lanes, float* dx,
+                                              bool add) {
+  Floats v = Floats(_mm512_maskz_mov_ps(kept, __m512(dy)));
+  if (add) v += Floats(_mm512_maskz_loadu_ps(lanes, dx));
+  _mm512_mask_storeu_ps(dx, lanes, __m512(v));
+}
+
+bool is_pairs(const AvgPoolParams& p, int d) {
+  return p.kernel[d] == 2 && p.stride[d] == 2 && p.in[d] % 2 == 0 && p.padding_left[d] == 0 &&
+         p.padding_right[d] == 0 && p.dilation[d] == 1;
+}
+
+}  // namespace
+
+bool relu_average_fits(const AvgPoolParams& p) {
+  // Planes that one row of windows covers, or whose rows are long, are averaged in another order.
+  return p.planes > 0 && p.in[0] == 1 && p.out[0] == 1 && p.kernel[0] == 1 && is_pairs(p, 1) && is_pairs(p, 2) &&
+         p.in[2] > 2 && p.in[2] <= 1024 && (p.divisor_override == 0 || p.divisor_override == 4);
+}
+
+std::int64_t relu_average_bits(const AvgPoolParams& p) {
+  const Rows rows(p);
+  return rows.count * rows.bits;
+}
+
+void relu_average(const AvgPoolParams& p, const float* x, float* y, std::uint16_t* positive) {
+  const Rows rows(p);
+  parallel_for(rows.count, 5 * rows.width, [=](std::int64_t begin, std::int64_t end) {
+    const std::int64_t width = rows.width;
+    const Factors<float>::Pair factor = quarter();
+    std::uint16_t* kept = positive + begin * rows.bits;
+    for (std::int64_t row = begin; row < end; ++row) {
+      const float *const above = x + 4 * row * width, *const below = above + 2 * width;
+      // y_o = (max(x_{2 o}, 0) + max(x_{2 o + 1}, 0)) times its factor in both axes
+      for (std::int64_t o = 0; o < width; o += kWidth, kept += 4) {
+        const std::int64_t c = 2 * o, n = 2 * (width - o), d = c + kWidth;
+        const __mmask16 first = lanes_before(n), second = lanes_before(n - kWidth);
+        const Floats front = positive_part(above + c, first, kept[0]) + positive_part(below + c, first, kept[1]),
+                     back = positive_part(above + d, second, kept[2]) + positive_part(below + d, second, kept[3]);
+        average::store_some<float>(factor.times(average::sum_pairs(front, back, All())), width - o,
+                                   y + row * width + o);
+      }
+    }
+  });
+}
+
+void relu_average_backward(const AvgPoolParams& p, const float* dy, const std::uint16_t* positive, float* dx,
+                           bool add) {
+  const Rows rows(p);
+  parallel_for(rows.count, 5 * rows.width, [=](std::int64_t begin, std::int64_t end) {
+    const std::int64_t width = rows.width;
+    const Factors<float>::Pair factor = quarter();
+    const std::uint16_t* kept = positive + begin * rows.bits;
+    for (std::int64_t row = begin; row < end; ++row) {
+      float *const above = dx + 4 * row * width, *const below = above + 2 * width;
+      // dx_{2 o}, dx_{2 o + 1} = dy_o times its factor in both axes where they are kept, else 0
+      for (std::int64_t o = 0; o < width; o += kWidth, kept += 4) {
+        const std::int64_t c = 2 * o, n = 2 * (width - o), d = c + kWidth;
+        const __mmask16 first = lanes_before(n), second = lanes_before(n - kWidth);
+        const Floats each = factor.times(average::load_some<float>(dy + row * width + o, width - o)),
+                     front = average::mixed<false>(each, each, All()), back = average::mixed<true>(each, each, All());
+        store_kept(front, kept[0], first, above + c, add);
+        store_kept(front, kept[1], first, below + c, add);
+        store_kept(back, kept[2], second, above + d, add);
+        store_kept(back, kept[3], second, below + d, add);
+      }
+    }
+  });
+}
+
+#else
+
+bool relu_average_fits(const AvgPoolParams&) { return false; }
+std::int64_t relu_average_bits(const AvgPoolParams&) { return 0; }
+void relu_average(const AvgPoolParams&, const float*, float*, std::uint16_t*) {}
+void relu_average_backward(const AvgPoolParams&, const float*, const std::uint16_t*, float*, bool) {}
+
+#endif
+
+}  // namespace taper::kernels
