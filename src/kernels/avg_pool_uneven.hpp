@@ -27,6 +27,8 @@ using EightLanes = std::make_integer_sequence<int, 8>;
 inline constexpr std::int64_t kUnevenMost = 16;
 /// Repetitions that are worked on at once: a cache line of each is still near when the next results are made of it.
 inline constexpr std::int64_t kUnevenTimes = 128;
+/// The same where the elements do not fit the nearer caches, more than so many: memory is then read in order.
+inline constexpr std::int64_t kFarTimes = 8, kNear = 1 << 18;
 /// Gradients of windows that are scaled at once.
 inline constexpr std::int64_t kUnevenWindows = 8192;
 /// Below this, and half above, float32 holds all integers.
@@ -38,6 +40,8 @@ inline std::int64_t most_of(const Uneven& u) { return (u.in - 2) / u.out + 2; }
 inline bool is_small(const Uneven& u) {
   return u.periods > 0 && u.out > 1 && u.out < u.in && u.in < kExact && 8 * (u.in + 1) * u.out < kExact;
 }
+
+inline bool is_far(const Uneven& u) { return u.periods * (u.in + u.out) > kNear; }
 
 /// How many periods are worked on as one, so that what is `length` long leaves few lanes without work.
 [[gnu::noinline]] inline std::int64_t periods_at_once(const Uneven& u, std::int64_t length) {
@@ -85,7 +89,11 @@ template <class V, class T>
   constexpr EightLanes all;
   const std::int64_t whole = (most_of(u) - 1) / 8;
   const bool is_four = whole > 0 && most_of(u) <= 12;
+  // The elements behind these, some for each eight windows: no masked load makes a processor foresee the next.
+  const float *behind = x + times * step, *fetched = behind;
+  const std::int64_t share = is_far(u) ? 8 * times * step / n : 0;
   for (std::int64_t done = 0; done < n; done += 8) {
+    for (behind += share; fetched < behind; fetched += 16) __builtin_prefetch(fetched);
     const std::int64_t o = std::max<std::int64_t>(0, std::min(done, n - 8));
     const EightInts i = eight_from(o, n), first = quotients(i, u.in, 0, u.out);
     const EightInts end = quotients(i + 1, u.in, u.out - 1, u.out), count = end - first;
@@ -133,7 +141,8 @@ template <class V, class T>
     const Eight rest = is_most ? Eight{} + rests[1] : Eight{} + rests[0];
     const auto mask = ~load_as<EightInts>(kLastLanes + 8 - std::min<std::int64_t>(n - o, 8));
     for (std::int64_t t = 0; t < times; ++t) {
-      const Eight v = load_masked(dy + o + t * n, mask);
+      const float* const from = dy + o + t * n;
+      const Eight v = n - o < 8 ? load_masked(from, mask) : load_as<Eight>(from);
       _mm256_storeu_ps(g + o + t * n, _mm256_fmadd_ps(v, first, v * rest));
     }
   }
@@ -165,7 +174,7 @@ template <class V, class T>
                                           void (*part)(const Uneven&, std::int64_t, std::int64_t, const float*,
                                                        float*)) {
   parallel_for(u.periods / n, n * (x_step + y_step), [=, &u](std::int64_t first, std::int64_t last) {
-    const std::int64_t block = std::min(kUnevenTimes, kUnevenWindows / (n * u.out));
+    const std::int64_t block = std::min(is_far(u) ? kFarTimes : kUnevenTimes, kUnevenWindows / (n * u.out));
     for (std::int64_t i = first; i < last; i += block)
       part(u, n, std::min(block, last - i), x + i * n * x_step, y + i * n * y_step);
     const std::int64_t rest = u.periods - n;

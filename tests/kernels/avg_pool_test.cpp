@@ -80,8 +80,15 @@ TEST_CASE("adaptive average pools equal their definition, also with more outputs
 
 TEST_CASE("adaptive pools of many rows equal their definition, each row as alone") {
   Draw draw(5);
-  for (const auto& [length, out, planes] : std::vector<std::array<std::int64_t, 3>>{
-           {87, 10, 523}, {312, 50, 83}, {3, 2, 1031}, {16, 15, 11}, {31, 2, 19}, {263, 17, 7}, {997, 301, 3}}) {
+  for (const auto& [length, out, planes] : std::vector<std::array<std::int64_t, 3>>{{87, 10, 523},
+                                                                                    {312, 50, 83},
+                                                                                    {3, 2, 1031},
+                                                                                    {16, 15, 11},
+                                                                                    {31, 2, 19},
+                                                                                    {263, 17, 7},
+                                                                                    {211, 16, 5},
+                                                                                    {997, 301, 3},
+                                                                                    {83, 7, 3001}}) {
     CAPTURE(length, out, planes);
     const AvgPool pool = adaptive({length}, {out}, planes), row = adaptive({length}, {out});
     CHECK(agrees(pool, draw));
