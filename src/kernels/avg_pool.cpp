@@ -159,9 +159,12 @@ void pass(Pool& p, bool backward, const T* x, T* y, bool add) {
   average::Course course{p, reads(p.d), reads(p.h), reads(p.w), backward};
   course.way = average::way_of(course.w, backward);
   course.small = average::small_of(course);
-  if constexpr (sizeof(T) == sizeof(float))
+  if constexpr (sizeof(T) == sizeof(float)) {
     if (is_short(course.d, course.h, course.w) || average::slides_along_rows(course))
       return average::Pass<T, T>(course, x, y, add).run();
+    // Few long windows are narrow, so that they have no loops for each width.
+    if (course.way == average::Way::taps && course.w.num > 2) course.way = average::Way::short_spans;
+  }
   average::Pass<double, T>(course, x, y, add).run();
 }
 

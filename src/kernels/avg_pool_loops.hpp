@@ -103,59 +103,83 @@ struct Line {
 
 // --- columns --------------------------------------------------------------------------------------------------------
 
-/// sum_c = x_c + x_{c + step} + ... of K rows, times by_c if it `scales`; added to sum_c with `add`. Up to four rows of
-/// float32 are summed in pairs; in double two, one after the other: memory is then read from first to last. For `count`
-/// lines of sums, `pitch` apart. Zeros complete the last vector.
+/// sum_c = x_c + x_{c + step} + ... of K rows, in pairs, or of k for K = 0: four in pairs at a time, then one by one.
+/// Times by_c if it `scales`; added to sum_c with `add`. For `count` lines of sums, `pitch` apart. Zeros complete the
+/// last vector.
 template <int K, class A, class T>
-[[gnu::noinline]] void sum_few_rows(const T* x, std::int64_t step, std::int64_t n, const Row* rows,
+[[gnu::noinline]] void sum_few_rows(const T* x, std::int64_t step, std::int64_t k, std::int64_t n, const Row* rows,
                                     const Line<A, T>* lines, std::int64_t count, bool scales, bool add, A* sum,
                                     std::int64_t pitch) {
+  constexpr int kParts = kLanes<T> / kLanes<A>;
   for (std::int64_t l = 0; l < count; ++l, sum += pitch) {
     const T* const from = x + rows[l].from;
     const A* const by = lines[l].by;
-    const auto store_sum = [=](std::int64_t c, const auto& row) __attribute__((always_inline)) {
-      const Vec<A> before = add ? load<A>(sum + c) : -Vec<A>{};
-      Vec<A> s = row(0);
-      if constexpr (K == 2 && std::is_same_v<A, double>) {
-        s = scales ? s + row(1) : (before + s) + row(1);
+    const auto store_sum = [=](std::int64_t c, const auto& load_at) __attribute__((always_inline)) {
+      Vec<A> s[kParts];
+      for (int p = 0; p < kParts; ++p) s[p] = add ? load<A>(sum + c + p * kLanes<A>) : -Vec<A>{};
+      const T* at = from + c;
+      const auto add_rows = [&](auto some) __attribute__((always_inline)) {
+        const auto row = [=](int r) __attribute__((always_inline)) { return load_at(at + r * step); };
+        Vec<T> v = row(0);
+        if constexpr (some == 2) v += row(1);
+        if constexpr (some == 3) v += row(1) + row(2);
+        if constexpr (some == 4) v = (v + row(1)) + (row(2) + row(3));
+        for (int p = 0; p < kParts; ++p) {
+          const Vec<A> part = part_of<A>(v, p);
+          s[p] += scales ? Factors<A>::multiply(part, by, c + p * kLanes<A>) : part;
+        }
+      };
+      if constexpr (K > 0) {
+        add_rows(std::integral_constant<int, K>());
       } else {
-        if constexpr (K == 2) s += row(1);
-        if constexpr (K == 3) s += row(1) + row(2);
-        if constexpr (K == 4) s = (s + row(1)) + (row(2) + row(3));
-        if (!scales) s = before + s;
+        std::int64_t left = k;
+        for (; left >= 4; left -= 4, at += 4 * step) add_rows(std::integral_constant<int, 4>());
+        for (; left > 0; --left, at += step) add_rows(std::integral_constant<int, 1>());
       }
-      if (scales) s = before + Factors<A>::multiply(s, by, c);
-      store<A>(s, sum + c);
+      for (int p = 0; p < kParts; ++p)
+        if (p == 0 || c + p * kLanes<A> < n) store<A>(s[p], sum + c + p * kLanes<A>);
     };
     std::int64_t c = 0;
-    for (; c + kLanes<A> <= n; c += kLanes<A>)
+    for (; c + kLanes<T> <= n; c += kLanes<T>)
       store_sum(
-          c, [=](int r) __attribute__((always_inline)) { return load<A>(from + r * step + c); });
+          c, [](const T* at) __attribute__((always_inline)) { return load<T>(at); });
     if (c < n)
       store_sum(
-          c, [=](int r) __attribute__((always_inline)) { return load_first<A>(from + r * step + c, n - c); });
+          c, [=](const T* at) __attribute__((always_inline)) { return load_first<T>(at, n - c); });
   }
 }
 
 /// The sums of columns of rows of rows, for each of `lines` rows of results. With `scales` each line's are times its
-/// factors.
+/// factors. Memory that `is_far` is asked for in its order, a little in front of the rows of which some are read at
+/// once: it is no faster otherwise.
 template <class A, class T>
 [[gnu::noinline]] void sum_lines(const T* x, Rows outer, std::int64_t step, std::int64_t n, const Row* rows,
-                                 std::int64_t lines, const Line<A, T>* line, bool scales, A* sum, std::int64_t pitch) {
+                                 std::int64_t lines, const Line<A, T>* line, bool scales, A* sum, std::int64_t pitch,
+                                 bool is_far) {
+  constexpr std::int64_t kFew = std::is_same_v<A, float> ? 4 : 2, kMany = std::is_same_v<T, float> ? 16 : 2,
+                         kFetched = 64 / sizeof(T);
   for (std::int64_t l = 0, some = 1; l < lines; l += some, sum += some * pitch) {
     const std::int64_t count = rows[l].count;
     // Lines of as many rows are summed by one loop.
     some = 1;
-    if (outer.count > 0 && count > 0 && count <= 4)
+    if (outer.count > 0 && count > 0 && count <= kMany && !is_far)
       while (l + some < lines && rows[l + some].count == count) ++some;
     if (outer.count * count == 0) clear(sum, n);
     for (std::int64_t o = 0; o < outer.count; ++o)
       for (std::int64_t i = 0, most; i < count; i += most) {
-        most = std::is_same_v<A, float> ? 4 : 2;
-        auto* sum_some = count - i == 1 ? sum_few_rows<1, A, T> : sum_few_rows<2, A, T>;
+        most = std::min(count - i, kMany);
+        if (is_far && count > kFew) most = most < 4 ? 1 : 4;
+        auto* sum_some = sum_few_rows<1, A, T>;
+        if constexpr (std::is_same_v<A, T>)
+          if (most == 2) sum_some = sum_few_rows<2, A, T>;
         if constexpr (std::is_same_v<A, float>)
-          if (count - i > 2) sum_some = count - i == 3 ? sum_few_rows<3, A, T> : sum_few_rows<4, A, T>;
-        sum_some(x + o * outer.step + i * step, step, n, rows + l, line + l, some, scales, o + i > 0, sum, pitch);
+          if (most > 2) sum_some = most == 3 ? sum_few_rows<3, A, T> : sum_few_rows<4, A, T>;
+        if constexpr (std::is_same_v<T, float>)
+          if (most > 1 && (count > kFew || !std::is_same_v<A, T>)) sum_some = sum_few_rows<0, A, T>;
+        const T* const from = x + o * outer.step + i * step;
+        if (is_far)
+          for (std::int64_t c = kFetched; c <= most * step; c += kFetched) __builtin_prefetch(from + rows[l].from + c);
+        sum_some(from, step, most, n, rows + l, line + l, some, scales, o + i > 0, sum, pitch);
       }
   }
 }
@@ -258,15 +282,15 @@ template <class A, class T>
 template <class A, class T>
 void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k, std::int64_t s,
               std::int64_t step, std::int64_t by_step) {
-  const bool few = k <= 4 && (step == 1 || k == 1);
-  auto* sum = s == 3          ? sum_taps<3, 3, A, T>
-              : s == 4        ? sum_taps<4, 4, A, T>
-              : s == 2        ? few && k == 2   ? sum_taps<2, 2, A, T>
-                                : few && k == 3 ? sum_taps<2, 3, A, T>
-                                                : sum_taps<2, 0, A, T>
-                     : few && k == 1 ? sum_taps<1, 1, A, T>
-              : few && k == 3 ? sum_taps<1, 3, A, T>
-                              : sum_taps<1, 0, A, T>;
+  auto* sum = s == 2 ? sum_taps<2, 0, A, T> : k == 1 ? sum_taps<1, 1, A, T> : sum_taps<1, 0, A, T>;
+  if constexpr (std::is_same_v<A, T>) {
+    const bool few = step == 1;
+    if (s == 3) sum = sum_taps<3, 3, A, T>;
+    if (s == 4) sum = sum_taps<4, 4, A, T>;
+    if (s == 2 && few && k == 2) sum = sum_taps<2, 2, A, T>;
+    if (s == 2 && few && k == 3) sum = sum_taps<2, 3, A, T>;
+    if (s == 1 && few && k == 3) sum = sum_taps<1, 3, A, T>;
+  }
   if constexpr (kVectorWidth > 16)  // the baseline is kept small
     if (s == 1 && step == 1 && k >= 4) sum = sum_overlapping<A, T>;
   sum(lines, count, n, k, step, by_step);

@@ -27,7 +27,8 @@ class Pass {
         x_(x),
         y_(y),
         add_(add),
-        streams_(double(c.pool.planes) * double(c.d.to) * double(c.h.to) * double(c.w.to) * sizeof(T) >= kStreamed) {}
+        streams_(double(c.pool.planes) * double(c.d.to) * double(c.h.to) * double(c.w.to) * sizeof(T) >= kStreamed),
+        is_far_(is_far()) {}
 
   void run() const {
     const std::int64_t units = c_.d.to * blocks_;
@@ -45,6 +46,14 @@ class Pass {
  private:
   using LineOf = Line<A, T>;
 
+  /// Whether rows that are read together, or those that are filled, are so many that caches hardly hold them.
+  bool is_far() const {
+    const Reads &d = c_.d, &h = c_.h, &w = c_.w;
+    const double from = double(d.from) * double(h.from) * double(w.from),
+                 to = double(d.to) * double(h.to) * double(w.to);
+    const bool many = c_.backward ? has_copies_ && !streams_ : h.num >= 4 * h.den;
+    return sizeof(T) == sizeof(float) && many && double(c_.pool.planes) * std::max(from, to) * sizeof(T) >= kFar;
+  }
   /// Blocks of rows repeat where windows lie side by side.
   std::int64_t block_rows() const {
     const Reads& h = c_.h;
@@ -181,8 +190,8 @@ class Pass {
       } else if (count_of(d) > 1) {
         const Row sums{0, count_of(d), 0, 1, 0};
         const LineOf line{};
-        sum_lines(rows.x, Rows{0, 1}, slice_size * d.step, rows.rows * rows.width, &sums, 1, &line, false, b.columns,
-                  0);
+        sum_lines(rows.x, Rows{0, 1}, slice_size * d.step, rows.rows * rows.width, &sums, 1, &line, false, b.columns, 0,
+                  is_far_);
         rows.x = b.columns;
       }
       if (!add_) {
@@ -262,10 +271,14 @@ class Pass {
     const std::int64_t margin = first - t.c0, pitch = rounded_up(t.columns());
     A* const columns = b.columns + kSlack + rounded_up(margin) - margin;
     const bool is_staged = add_ || has_copies_;
-    const std::int64_t batch =
+    std::int64_t batch =
         way_ == Way::sliding
             ? 1
             : std::clamp<std::int64_t>(kBatch / std::max(pitch, is_staged ? results_pitch(n) : (n + 1) / 2), 1, kRows);
+    if (is_far_) {
+      const std::int64_t each = c_.backward ? n * b.rows->copies : width * b.rows->count;
+      batch = std::clamp<std::int64_t>(kNear / (each + 1), 1, batch);
+    }
     for (std::int64_t r = 0, count; r < row_count; r += count) {
       const Row* const rows = b.rows + r;
       count = 0;
@@ -280,7 +293,7 @@ class Pass {
       }
       if (!take_lines(x, t, rows, count, b.lines)) {
         sum_lines(x, Rows{c_.h.from * c_.w.from * d.step, count_of(d)}, c_.w.from * c_.h.step, width, rows, count,
-                  b.lines, scales_rows(), columns + margin, pitch);
+                  b.lines, scales_rows(), columns + margin, pitch, is_far_);
         if (scales_rows())
           for (std::int64_t l = 0; l < count; ++l) {
             if (d_count * rows[l].counted == 0 && count_of(d) * rows[l].count > 0)
@@ -321,7 +334,7 @@ class Pass {
     for (std::int64_t i = d.first; i < d.last; i += d.step)
       for (std::int64_t j = first; j < first + row.count * c_.h.step; j += c_.h.step) {
         line.by = factors(counted(c_.pool.d, i) * counted(c_.pool.h, j), n, false, b);
-        sum_few_rows<1>(x + ((i - d.first) * c_.h.from + j) * c_.w.from, 0, n, &here, &line, 1, true, true, sum, 0);
+        sum_few_rows<1>(x + ((i - d.first) * c_.h.from + j) * c_.w.from, 0, 1, n, &here, &line, 1, true, true, sum, 0);
       }
   }
 
@@ -423,6 +436,7 @@ class Pass {
   T* const y_;
   const bool add_;
   const bool streams_;  ///< whether results go past the caches
+  const bool is_far_;
 };
 
 }  // namespace taper::kernels::average

@@ -82,6 +82,22 @@ template <class A, class T>
 #endif
 }
 
+/// The p-th vector of A that the lanes of v make.
+template <class A, class V>
+[[gnu::always_inline]] inline Vec<A> part_of(const V& v, int p) {
+  if constexpr (std::is_same_v<V, Vec<A>>) {
+    return v;
+  } else {
+    AsManyFloats parts[2];
+    std::memcpy(parts, &v, sizeof v);
+#if defined(__AVX512F__)
+    return _mm512_maskz_cvtps_pd(0xff, parts[p]);  // GCC 12 would convert the halves one by one
+#else
+    return __builtin_convertvector(parts[p], Vec<A>);
+#endif
+  }
+}
+
 /// Stores the first `n` lanes; nothing beyond them is written.
 template <class A, class T>
 [[gnu::always_inline]] inline void store_first(const Vec<A>& v, std::int64_t n, T* y) {

@@ -366,6 +366,12 @@ TEST_CASE("an infinity or a NaN spoils the windows that hold it alone, forward a
     }
 }
 
+/// What belongs to one of some planes.
+static std::vector<float> part_of(const std::vector<float>& all, std::int64_t plane, std::int64_t planes) {
+  const auto size = static_cast<std::ptrdiff_t>(all.size()) / planes;
+  return std::vector<float>(all.begin() + plane * size, all.begin() + (plane + 1) * size);
+}
+
 TEST_CASE("gradients too many for the caches are those of each plane alone") {
   Draw draw(14);
   const std::int64_t planes = 211;
@@ -376,14 +382,34 @@ TEST_CASE("gradients too many for the caches are those of each plane alone") {
     REQUIRE(inputs(pool(planes)) * std::int64_t{sizeof(float)} > std::int64_t{1} << 25);
     const auto dy = as<float>(draw.values(outputs(pool(planes))));
     const auto dx = run_backward(pool(planes), dy);
-    for (const std::int64_t plane : {std::int64_t{0}, std::int64_t{1}, planes / 2, planes - 1}) {
-      const auto part = [=](const std::vector<float>& all) {
-        const auto size = static_cast<std::ptrdiff_t>(all.size()) / planes;
-        return std::vector<float>(all.begin() + plane * size, all.begin() + (plane + 1) * size);
-      };
-      CHECK(same_bits(part(dx), run_backward(pool(1), part(dy))));
-    }
+    for (const std::int64_t plane : {std::int64_t{0}, std::int64_t{1}, planes / 2, planes - 1})
+      CHECK(same_bits(part_of(dx, plane, planes), run_backward(pool(1), part_of(dy, plane, planes))));
   }
+}
+
+TEST_CASE("averages of what is too much for the caches are those of each plane alone") {
+  Draw draw(19);
+  const std::int64_t planes = 103;
+  const auto all = as<float>(draw.values(planes * 199 * 211));
+  REQUIRE(all.size() * sizeof(float) > std::size_t{1} << 24);
+  // Few rows and many, summed in float32 and in double.
+  for (const std::int64_t k : {3, 5, 7, 11, 19, 23})
+    for (const std::int64_t width : {3, 37}) {
+      CAPTURE(k, width);
+      const auto apart = [=](std::int64_t n) {
+        return fixed({199, 211}, {k, width}, {k, width}, {0, 0}, true, false, 0, n);
+      };
+      const auto same = [=](std::int64_t n) {
+        return fixed({199, 211}, {k, 3}, {1, 1}, {k / 2, 1}, false, false, 0, n);
+      };
+      const auto y = run_forward(apart(planes), all);
+      const auto dy = std::vector<float>(all.begin(), all.begin() + outputs(same(planes)));
+      const auto dx = run_backward(same(planes), dy);
+      for (const std::int64_t plane : {std::int64_t{0}, planes / 2, planes - 1}) {
+        CHECK(same_bits(part_of(y, plane, planes), run_forward(apart(1), part_of(all, plane, planes))));
+        CHECK(same_bits(part_of(dx, plane, planes), run_backward(same(1), part_of(dy, plane, planes))));
+      }
+    }
 }
 
 TEST_CASE("average pools give the same bits on any number of threads") {
