@@ -277,7 +277,7 @@ class Pass {
             : std::clamp<std::int64_t>(kBatch / std::max(pitch, is_staged ? results_pitch(n) : (n + 1) / 2), 1, kRows);
     if (is_far_) {
       const std::int64_t each = c_.backward ? n * b.rows->copies : width * b.rows->count;
-      batch = std::clamp<std::int64_t>(kNear / (each + 1), 1, batch);
+      batch = std::clamp<std::int64_t>(kNearBatch / (each + 1), 1, batch);
     }
     for (std::int64_t r = 0, count; r < row_count; r += count) {
       const Row* const rows = b.rows + r;

@@ -18,7 +18,7 @@ inline constexpr std::int64_t kBatch = 2048;
 /// Bytes of a source or of results from which on the caches hardly hold them.
 inline constexpr std::int64_t kFar = std::int64_t{1} << 24;
 /// Elements of these that are worked on at once, so that they stay near.
-inline constexpr std::int64_t kNear = 3072;
+inline constexpr std::int64_t kNearBatch = 3072;
 /// Rows of one unit of work at most.
 inline constexpr std::int64_t kRows = 128;
 /// What vectors that go over the end of a row may read.
