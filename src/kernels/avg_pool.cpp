@@ -156,9 +156,8 @@ template <class T>
 void pass(Pool& p, bool backward, const T* x, T* y, bool add) {
   join_planes(p);
   const auto reads = backward ? windows_over_elements : elements_of_windows;
-  average::Course course{p, reads(p.d), reads(p.h), reads(p.w), backward};
-  course.way = average::way_of(course.w, backward);
-  course.small = average::small_of(course);
+  const Reads w = reads(p.w);
+  average::Course course{p, reads(p.d), reads(p.h), w, backward, average::way_of(w, backward)};
   if constexpr (sizeof(T) == sizeof(float)) {
     if (is_short(course.d, course.h, course.w) || average::slides_along_rows(course))
       return average::Pass<T, T>(course, x, y, add).run();

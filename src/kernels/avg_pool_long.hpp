@@ -27,7 +27,7 @@ class Doublings {
   [[gnu::always_inline]] void add_rest(std::int64_t rest, Vec<A>& sum) const {
     if constexpr (n > 1) {
       if ((rest & n) == 0) return add_rest<n / 2, at>(rest, sum);
-      sum += moved<at + n>(before_[level(n)], now_[level(n)], All());
+      sum += moved_freely<at + n>(before_[level(n)], now_[level(n)], All());
       add_rest<n / 2, at + n>(rest, sum);
     }
   }
@@ -45,7 +45,7 @@ class Doublings {
     } else {
       before_[l] = now_[l];
       now_[l] = sums;
-      return next<l + 1>(sums + moved<kAll - (1 << l)>(before_[l], now_[l], All()));
+      return next<l + 1>(sums + moved_freely<kAll - (1 << l)>(before_[l], now_[l], All()));
     }
   }
 
@@ -73,13 +73,27 @@ template <class A>
   }
 }
 
-/// Unless all lanes are 0, takes results that are not finite again, of sums in double.
+/// Whether a sum became too large for its type while this lives: the processor takes note.
+class Overflow {
+ public:
+#ifdef __SSE__
+  bool may_have_been() const { return (_mm_getcsr() & kFlag) != 0; }
+  Overflow() { _mm_setcsr(before_ & ~kFlag); }
+  ~Overflow() { _mm_setcsr(_mm_getcsr() | (before_ & kFlag)); }
+  Overflow(const Overflow&) = delete;
+  Overflow& operator=(const Overflow&) = delete;
+
+ private:
+  static constexpr unsigned kFlag = 8;
+  const unsigned before_ = _mm_getcsr();
+#else
+  bool may_have_been() const { return true; }
+#endif
+};
+
+/// Takes results that are not finite again, of sums in double.
 template <class A, class T>
-[[gnu::noinline]] void take_too_large(const Line<A, T>& line, std::int64_t k, std::int64_t n, std::int64_t by_step,
-                                      const Vec<A>& lanes) {
-  A all = 0;
-  for (int l = 0; l < kLanes<A>; ++l) all += lanes[l];
-  if (all == 0) return;
+[[gnu::noinline]] void take_too_large(const Line<A, T>& line, std::int64_t k, std::int64_t n, std::int64_t by_step) {
   for (std::int64_t o = 0; o < n; ++o)
     if (line.to[o] - line.to[o] != 0)
       line.to[o] = Factors<A>::multiply_one(sum_run(line.from + o, k), line.by, o * by_step);
@@ -102,6 +116,7 @@ template <class A, class T>
   const bool is_few = whole <= 3;
   const std::int64_t turns = is_few ? n : whole;
   alignas(kVectorWidth) A block[kLongest];
+  const Overflow overflow;
   for (std::int64_t l = 0; l < count; ++l) {
     const Line<A, T> line = lines[l];
     auto factor = Factors<A>::at(line.by, 0);
@@ -111,7 +126,7 @@ template <class A, class T>
     const auto next = [&]() __attribute__((always_inline)) {
       return doublings.take(load<A>(x + kAll - 1), load<A>(x + kAll - 2));
     };
-    Vec<A> last{}, second{}, third{}, nothing{};
+    Vec<A> last{}, second{}, third{};
     for (std::int64_t j = 0; j < whole; ++j, x += kAll) {
       third = second, second = last, last = next();
       store<A>(last, block + j * kAll);
@@ -137,14 +152,12 @@ template <class A, class T>
           if (rest % 2 != 0) sum += load<A>(x + rest - 1);
           if (rest > 1) doublings.add_rest(rest, sum);
           if (by_step != 0) factor = Factors<A>::at(line.by, o);
-          sum = factor.times(sum);
-          nothing = multiply_add<A>(sum, Vec<A>{}, nothing);
-          store_some<A>(sum, n - o, line.to + o);
+          store_some<A>(factor.times(sum), n - o, line.to + o);
         }
         in_front += group;
       }
     }
-    take_too_large(line, k, n, by_step, nothing);
+    if (overflow.may_have_been()) take_too_large(line, k, n, by_step);
   }
 }
 

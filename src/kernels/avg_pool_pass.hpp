@@ -18,9 +18,9 @@ class Pass {
   Pass(const Course& c, const T* x, T* y, bool add)
       : c_(c),
         way_(c.way),
-        small_(std::is_same_v<A, float> ? c.small : Small::none),
+        small_(std::is_same_v<A, float> ? small_of(c) : Small::none),
         block_rows_(block_rows()),
-        blocks_((c.h.to - 1) / std::min(block_rows_, c.h.to) + 1),
+        blocks_(ceil_div(c.h.to, std::min(block_rows_, c.h.to))),
         one_row_(c.d.takes_one() && c.h.takes_one()),
         repeats_(c.pool.h.is_tiled()),
         has_copies_(c.backward && c.h.den > 1),
@@ -60,7 +60,7 @@ class Pass {
     if (small_ == Small::none) return h.den > kRows ? kRows : kRows / h.den * h.den;
     // What the rows of a block read stays near, or has room in a buffer.
     const std::int64_t room = (reads_buffer() ? kSpan : 2 * kSpan) / c_.w.from - 2;
-    const std::int64_t most = std::clamp<std::int64_t>(room * h.den / h.num, 1, kRows), blocks = (h.to - 1) / most + 1;
+    const std::int64_t most = std::clamp<std::int64_t>(room * h.den / h.num, 1, kRows), blocks = ceil_div(h.to, most);
     return ((h.to - 1) / blocks + h.den) / h.den * h.den;
   }
 
@@ -361,8 +361,11 @@ class Pass {
     const std::int64_t by_step = scales_results() ? 1 : 0;
     std::int64_t n = t.results(), k = c_.w.most(), s = c_.w.num, step = c_.w.step;
     if (way_ == Way::spread) return spread_lines(lines, count, n, b.spread, !differs());
+    // Windows as long as a vector are the first that are faster doubled.
+    if constexpr (std::is_same_v<A, float>)
+      if (way_ == Way::sliding || (way_ == Way::taps && k == kLanes<A> && kLanes<A> == kShort && s * step == 1))
+        return sum_doubled(lines, count, n, k, by_step);
     if (way_ == Way::sliding) {
-      if constexpr (std::is_same_v<A, float>) return sum_doubled(lines, count, n, k, by_step);
       if constexpr (std::is_same_v<A, double>) sum_long_windows(lines->from, k, s, n, sizeof(T) == sizeof(A), b.sums);
       lines->from = b.sums;
     } else if (way_ == Way::short_spans) {

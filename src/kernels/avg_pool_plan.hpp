@@ -5,6 +5,7 @@
 #include "kernels/avg_pool_long.hpp"
 #include "kernels/avg_pool_small.hpp"
 #include "kernels/pool_reads.hpp"
+#include "kernels/product.hpp"
 
 /// What an average pool's pass is prepared with: which loops it takes, and which rows are read for which.
 namespace taper::kernels::average {
@@ -41,8 +42,7 @@ struct Course {
   const Pool& pool;
   Reads d, h, w;
   bool backward;
-  Way way = Way::taps;
-  Small small = Small::none;
+  Way way;
 };
 
 [[gnu::noinline]] inline Way way_of(const Reads& r, bool backward) {
@@ -130,7 +130,7 @@ struct Counts {
   }
 };
 
-inline std::int64_t count_of(const Taps& t) { return (t.last - t.first + t.step - 1) / t.step; }
+inline std::int64_t count_of(const Taps& t) { return ceil_div(t.last - t.first, t.step); }
 
 /// Lists the rows [first, last) of results, from the first on, and what they read of the source, whose rows and those
 /// of the results are `from_width` and `to_width` long; `counts` tells of windows.
@@ -179,7 +179,7 @@ inline std::int64_t count_of(const Taps& t) { return (t.last - t.first + t.step 
 /// Lists the patterns of vectors of so many lanes, which repeat after `period`.
 [[gnu::noinline]] inline void list_patterns(const Reads& reads, const Tile& t, std::int64_t lanes, std::int64_t period,
                                             Spread& s) {
-  const std::int64_t least = reads.least(), vectors = (t.results() - 1) / lanes + 1;
+  const std::int64_t least = reads.least(), vectors = ceil_div(t.results(), lanes);
   s.period = std::min(period, Spread::kPatterns);
   s.least = least;
   s.has_more = least > 0 && reads.most() > least;

@@ -192,12 +192,16 @@ template <class V, int... L>
 /// Lanes of two vectors side by side, from lane `first` on.
 template <int first, class V, int... L>
 [[gnu::always_inline]] inline V moved(V a, V b, LaneList<L...>) {
+  return __builtin_shufflevector(a, b, (L + first)...);
+}
+/// The same without a register for indices, for many of different `first`.
+template <int first, class V, int... L>
+[[gnu::always_inline]] inline V moved_freely(V a, V b, LaneList<L...> all) {
 #if defined(__AVX512F__)
-  // Without registers for indices.
   if constexpr (sizeof...(L) == 16)
     return V(_mm512_maskz_alignr_epi32(0xffff, reinterpret_cast<__m512i>(b), reinterpret_cast<__m512i>(a), first));
 #endif
-  return __builtin_shufflevector(a, b, (L + first)...);
+  return moved<first>(a, b, all);
 }
 
 /// 0, 1, 2, ...
@@ -224,7 +228,7 @@ template <class V, int... L>
 /// Lanes moved up by `by`, with zeros behind.
 template <int by, class V, int... L>
 [[gnu::always_inline]] inline V moved_up(V v, LaneList<L...> all) {
-  return moved<static_cast<int>(sizeof...(L)) - by>(V{}, v, all);
+  return moved_freely<static_cast<int>(sizeof...(L)) - by>(V{}, v, all);
 }
 
 /// Sums of each lane and those in front of it.

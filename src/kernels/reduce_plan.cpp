@@ -1,6 +1,7 @@
 #include "kernels/reduce_plan.hpp"
 
 #include "kernels/parallel.hpp"
+#include "kernels/product.hpp"
 
 namespace taper::kernels {
 
@@ -67,9 +68,9 @@ void visit_groups(const ReducePlan& plan, std::int64_t cost, std::int64_t widest
                   void (*visit)(const void*, std::int64_t, std::int64_t, const Offsets&), const void* body) {
   if (plan.outputs == 0) return;
   // Groups as wide as each other, in whole cache lines; an even number of them where that is possible.
-  const std::int64_t columns = plan.columns.extent, pairs = (columns - 1) / (2 * widest) + 1;
-  const std::int64_t width = columns <= widest ? columns : ((columns - 1) / (2 * pairs) / 16 + 1) * 16;
-  const std::int64_t groups = (columns - 1) / width + 1;
+  const std::int64_t columns = plan.columns.extent, pairs = ceil_div(columns, 2 * widest);
+  const std::int64_t width = columns <= widest ? columns : ceil_div(columns, 32 * pairs) * 16;
+  const std::int64_t groups = ceil_div(columns, width);
   const std::int64_t work = std::max<std::int64_t>(plan.count, 1) * width * cost;
   parallel_for(plan.outputs / columns * groups, work, [=, &plan](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) {
@@ -84,9 +85,9 @@ void visit_groups(const ReducePlan& plan, std::int64_t cost, std::int64_t widest
 void add_in_pieces(std::int64_t rows, std::int64_t width, double* sum,
                    void (*add)(const void*, std::int64_t, std::int64_t, double*), const void* body) {
   constexpr std::int64_t kPiece = 32768, kSlots = 16;
-  const std::int64_t least = std::max(kPiece / width, (rows + kSlots - 1) / kSlots), piece = (least + 7) / 8 * 8;
+  const std::int64_t least = std::max(kPiece / width, ceil_div(rows, kSlots)), piece = ceil_div(least, 8) * 8;
   if (rows <= piece) return add(body, 0, rows, sum);
-  const std::int64_t pieces = (rows + piece - 1) / piece;
+  const std::int64_t pieces = ceil_div(rows, piece);
   double slots[kSlots * kWideColumns];
   parallel_for(pieces, piece * width / 8, [=, to = &slots[0]](std::int64_t first, std::int64_t last) {
     for (std::int64_t k = first; k < last; ++k) {
