@@ -136,7 +136,7 @@ void for_each_block(const RecurrentParams& p, const Body& body) {
   const std::int64_t each = ceil_div(p.batch, parts);
   const std::int64_t work = parallel_work(each * p.hidden_size * gates_of(p.cell), p.hidden_size + 64);
   // Packed weights give a row the same bits beside any others, so that blocks of one thread may share what is read.
-  const std::int64_t units = ceil_div(p.batch, each), together = p.steps > 1 ? 2 : 1;
+  const std::int64_t units = ceil_div(p.batch, each), together = p.steps > 1 ? 4 : 1;
   parallel_for(units, work * std::min<std::int64_t>(p.steps, 1 << 14), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; unit += together)
       body(unit * each, std::min(std::min(together, last - unit) * each, p.batch - unit * each));
