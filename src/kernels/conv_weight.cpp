@@ -240,7 +240,10 @@ void sum_blocks(const Sweep& s, const Slab& slab, const WeightGrid& grid, std::i
   const std::int64_t blocks = grid.blocks(s), regions = region_count(s, slab),
                      size = grid.rows * grid.columns * grid.taps;
   const double units = std::min(double(most), double(blocks) * double(size) * double(depth) / unit_products);
-  const std::int64_t slices = std::clamp<std::int64_t>(static_cast<std::int64_t>(units) / blocks, 1, regions);
+  std::int64_t slices = std::max<std::int64_t>(1, static_cast<std::int64_t>(units) / blocks);
+  // As many for each of two or four threads.
+  if (slices > 1) slices = std::min(ceil_div(slices, 4) * 4, most / blocks);
+  slices = std::min(slices, regions);
   const std::int64_t room = ceil_div(grid.columns, kLanes<T>) * kLanes<T> * grid.rows * grid.taps;
   T* const slots = scratch<T>().panels;
   parallel_for(blocks * slices, parallel_work(size, ceil_div(depth, slices)),
@@ -258,9 +261,9 @@ void sum_blocks(const Sweep& s, const Slab& slab, const WeightGrid& grid, std::i
   for (std::int64_t unit = 0; unit < blocks; ++unit) {
     T* y = slots + unit * slices * room;
     // y[i] = sum over the slices of their i-th sums
-    for (std::int64_t slice = 0; slice < slices; ++slice)
-      for (std::int64_t i = 0; i < room; ++i)
-        sums[i] = (slice > 0 ? sums[i] : 0) + static_cast<double>(y[slice * room + i]);
+    for (std::int64_t i = 0; i < room; ++i) sums[i] = static_cast<double>(y[i]);
+    for (std::int64_t slice = 1; slice < slices; ++slice)
+      for (std::int64_t i = 0; i < room; ++i) sums[i] += static_cast<double>(y[slice * room + i]);
     for (std::int64_t i = 0; i < room; ++i) y[i] = static_cast<T>(sums[i]);
     const WeightBlock block = grid.block(s, unit);
     store_block(s, block, y, of.steps(block), dw, add);

@@ -429,7 +429,8 @@ void pack_rows(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t 
 Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t batch,
          std::int64_t column_multiple) {
   constexpr std::int64_t unit_products = 1 << 20;
-  if (rows <= kBlockRows && columns <= kBlockColumns && depth <= unit_products / (kBlockRows * kBlockColumns))
+  if (rows <= kBlockRows && columns <= kBlockColumns &&
+      rows * columns * std::min(depth, unit_products) <= unit_products / 2)
     return {rows, columns, 1, 1, parallel_work(rows * columns, depth)};
   // Equal steps, in whole register tiles.
   const auto step = [](std::int64_t n, std::int64_t largest, std::int64_t multiple) {
@@ -439,7 +440,7 @@ Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64
   Grid g{step(rows, kBlockRows, kPanelRows), step(columns, kBlockColumns, column_multiple), 0, 0, 0};
   // Enough units for several threads, but none below a quarter of a million products: each packs its own operands.
   const double products = static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(depth);
-  const double wanted = std::min(16.0, products * static_cast<double>(batch) / unit_products);
+  const double wanted = std::min(16.0, 2 * products * static_cast<double>(batch) / unit_products);
   const auto enough = [&] {
     return static_cast<double>(ceil_div(rows, g.row_step)) * static_cast<double>(ceil_div(columns, g.column_step)) *
                static_cast<double>(batch) >=
