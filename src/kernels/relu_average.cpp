@@ -82,12 +82,13 @@ void relu_average(const AvgPoolParams& p, const float* x, float* y, std::uint16_
       const float *const above = x + 4 * row * width, *const below = above + 2 * width;
       // y_o = (max(x_{2 o}, 0) + max(x_{2 o + 1}, 0)) times its factor in both axes
       for (std::int64_t o = 0; o < width; o += kWidth, kept += 4) {
-        const std::int64_t c = 2 * o, n = 2 * (width - o), d = c + kWidth;
+        const std::int64_t c = 2 * o, d = c + kWidth, n = 2 * (width - o);
         const __mmask16 first = lanes_before(n), second = lanes_before(n - kWidth);
-        const Floats front = positive_part(above + c, first, kept[0]) + positive_part(below + c, first, kept[1]),
-                     back = positive_part(above + d, second, kept[2]) + positive_part(below + d, second, kept[3]);
-        average::store_some<float>(factor.times(average::sum_pairs(front, back, All())), width - o,
-                                   y + row * width + o);
+        const Floats front = positive_part(above + c, first, kept[0]) + positive_part(below + c, first, kept[1]);
+        Floats back{};
+        if (n > kWidth) back = positive_part(above + d, second, kept[2]) + positive_part(below + d, second, kept[3]);
+        _mm512_mask_storeu_ps(y + row * width + o, lanes_before(width - o),
+                              __m512(factor.times(average::sum_pairs(front, back, All()))));
       }
     }
   });
@@ -104,12 +105,14 @@ void relu_average_backward(const AvgPoolParams& p, const float* dy, const std::u
       float *const above = dx + 4 * row * width, *const below = above + 2 * width;
       // dx_{2 o}, dx_{2 o + 1} = dy_o times its factor in both axes where they are kept, else 0
       for (std::int64_t o = 0; o < width; o += kWidth, kept += 4) {
-        const std::int64_t c = 2 * o, n = 2 * (width - o), d = c + kWidth;
+        const std::int64_t c = 2 * o, d = c + kWidth, n = 2 * (width - o);
         const __mmask16 first = lanes_before(n), second = lanes_before(n - kWidth);
-        const Floats each = factor.times(average::load_some<float>(dy + row * width + o, width - o)),
-                     front = average::mixed<false>(each, each, All()), back = average::mixed<true>(each, each, All());
+        const Floats given = Floats(_mm512_maskz_loadu_ps(lanes_before(width - o), dy + row * width + o)),
+                     each = factor.times(given), front = average::mixed<false>(each, each, All());
         store_kept(front, kept[0], first, above + c, add);
         store_kept(front, kept[1], first, below + c, add);
+        if (n <= kWidth) continue;
+        const Floats back = average::mixed<true>(each, each, All());
         store_kept(back, kept[2], second, above + d, add);
         store_kept(back, kept[3], second, below + d, add);
       }
