@@ -43,6 +43,13 @@ inline bool is_small(const Uneven& u) {
 
 inline bool is_far(const Uneven& u) { return u.periods * (u.in + u.out) > kNear; }
 
+/// Whether results so many bytes apart take few places of a cache, whose lines repeat after 4096 bytes.
+inline bool is_crowded(std::int64_t bytes) {
+  for (std::int64_t apart = bytes; apart <= 8 * bytes; apart *= 2)
+    if ((apart + 15) % 4096 < 31) return true;
+  return false;
+}
+
 /// How many periods are worked on as one, so that what is `length` long leaves few lanes without work.
 [[gnu::noinline]] inline std::int64_t periods_at_once(const Uneven& u, std::int64_t length) {
   std::int64_t n = 1;
@@ -200,12 +207,12 @@ inline bool forward_uneven(const Uneven& u, const float* x, float* y) {
   for_periods(u, periods_at_once(u, u.out), u.in, u.out, x, y, average_part);
   return true;
 }
-/// The gradients are those of other loops, bit for bit.
+/// The gradients are those of other loops, bit for bit: these serve where they are faster.
 inline bool backward_uneven(const Uneven& u, const float* dy, float* dx) {
   // Eight elements lie in at most eight windows.
   if (!is_small(u) || 8 * u.out > 7 * u.in) return false;
   const std::int64_t n = periods_at_once(u, u.in);
-  if (n * u.in < 8) return false;
+  if (n * u.in < 8 || is_crowded(n * u.in * std::int64_t{sizeof(float)})) return false;
   for_periods(u, n, u.out, u.in, dy, dx, spread_part);
   return true;
 }
