@@ -121,6 +121,13 @@ template <int K, class A, class T>
       const auto add_rows = [&](auto some) __attribute__((always_inline)) {
         const auto row = [=](int r) __attribute__((always_inline)) { return load_at(at + r * step); };
         Vec<T> v = row(0);
+        if constexpr (some == 2 && std::is_same_v<T, double>) {
+          // One after the other: rows of zeros in front then change nothing.
+          if (!scales) {
+            s[0] = (s[0] + v) + row(1);
+            return;
+          }
+        }
         if constexpr (some == 2) v += row(1);
         if constexpr (some == 3) v += row(1) + row(2);
         if constexpr (some == 4) v = (v + row(1)) + (row(2) + row(3));
