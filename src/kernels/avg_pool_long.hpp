@@ -138,7 +138,8 @@ template <class A, class T>
         Vec<A> group{};
         for (const std::int64_t end = std::min(j + kGroup, turns); j < end && o < n; ++j, o += kAll, x += kAll) {
           Vec<A> sum = last;
-          if (is_few) {
+          // The longest way is a straight one: jumps would take as long as sums.
+          if (is_few) [[unlikely]] {
             if (whole > 1) sum += second;
             if (whole > 2) sum += third;
             third = second, second = last, last = next();
@@ -151,7 +152,8 @@ template <class A, class T>
           }
           if (rest % 2 != 0) sum += load<A>(x + rest - 1);
           if (rest > 1) doublings.add_rest(rest, sum);
-          if (by_step != 0) factor = Factors<A>::at(line.by, o);
+          if (by_step != 0) [[unlikely]]
+            factor = Factors<A>::at(line.by, o);
           store_some<A>(factor.times(sum), n - o, line.to + o);
         }
         in_front += group;
