@@ -7,8 +7,9 @@
 
 namespace taper::kernels {
 
-/// How many doubles the processor's widest vector holds. What is computed must not depend on it.
-inline constexpr int kRegisterDoubles = kVectorWidth / 8;
+/// How many doubles stand in one vector: where the widest have more, floats are converted for them no faster, and they
+/// take longer to fold. What is computed must not depend on it.
+inline constexpr int kRegisterDoubles = kVectorWidth > 16 ? 4 : 2;
 
 /// `N` doubles side by side, a power of two, in as many registers as they need; for loops that the compiler does not
 /// vectorise by itself.
@@ -40,10 +41,7 @@ struct Lanes<N, true> {
     return a;
   }
   static Lanes load(const float* x) {
-    // GCC 12 converts vectors in halves, and takes the unmasked intrinsic for a use of what is not initialised.
-#if defined(__AVX512F__)
-    if constexpr (N == 8) return {_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(x))};
-#endif
+    // GCC 12 converts vectors in halves.
 #if defined(__AVX2__)
     if constexpr (N == 4) return {_mm256_cvtps_pd(_mm_loadu_ps(x))};
 #endif
@@ -54,9 +52,7 @@ struct Lanes<N, true> {
   void store(double* y) const { std::memcpy(y, &v, sizeof(v)); }
   Lanes& operator+=(const Lanes& b) { return v += b.v, *this; }
   Lanes<N / 2> folded() const {
-    if constexpr (N == 8)
-      return {__builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7)};
-    else if constexpr (N == 4)
+    if constexpr (N == 4)
       return {__builtin_shufflevector(v, v, 0, 1) + __builtin_shufflevector(v, v, 2, 3)};
     else
       return {v[0] + v[1]};

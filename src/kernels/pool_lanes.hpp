@@ -6,10 +6,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/double_lanes.hpp"
 #include "kernels/lanes.hpp"
 
-/// The vectors that average pools are made of: elements of T become A, in which sums are taken, when they are loaded.
+/// The vectors that average pools are made of: of the type of elements, and of that in which sums are taken.
 namespace taper::kernels::average {
 
 template <class A>
@@ -17,15 +16,11 @@ using Vec = typename Full<A>::type;
 template <class A>
 inline constexpr int kLanes = kVectorWidth / static_cast<int>(sizeof(A));
 
-template <class A, class T>
-[[gnu::always_inline]] inline Vec<A> load(const T* x) {
-  if constexpr (std::is_same_v<A, T>) {
-    Vec<A> v;
-    std::memcpy(&v, x, sizeof v);
-    return v;
-  } else {
-    return Lanes<kDoubles>::load(x).v;
-  }
+template <class A>
+[[gnu::always_inline]] inline Vec<A> load(const A* x) {
+  Vec<A> v;
+  std::memcpy(&v, x, sizeof v);
+  return v;
 }
 
 template <class A, class T>
@@ -58,26 +53,22 @@ template <class A, class T>
 #endif
 
 /// The first `n` elements, and zeros in the other lanes; nothing beyond them is read.
-template <class A, class T>
-[[gnu::always_inline]] inline Vec<A> load_first(const T* x, std::int64_t n) {
+template <class A>
+[[gnu::always_inline]] inline Vec<A> load_first(const A* x, std::int64_t n) {
 #if defined(__AVX512F__)
   const auto mask = static_cast<__mmask16>((1u << n) - 1);
   if constexpr (std::is_same_v<A, float>)
     return Vec<A>(_mm512_maskz_loadu_ps(mask, x));
-  else if constexpr (std::is_same_v<T, double>)
-    return Vec<A>(_mm512_maskz_loadu_pd(static_cast<__mmask8>(mask), x));
   else
-    return Vec<A>(_mm512_maskz_cvtps_pd(0xff, _mm256_maskz_loadu_ps(static_cast<__mmask8>(mask), x)));
+    return Vec<A>(_mm512_maskz_loadu_pd(static_cast<__mmask8>(mask), x));
 #elif defined(__AVX2__)
   if constexpr (std::is_same_v<A, float>)
     return Vec<A>(_mm256_maskload_ps(x, first_eight(n)));
-  else if constexpr (std::is_same_v<T, double>)
-    return Vec<A>(_mm256_maskload_pd(x, first_four(n)));
   else
-    return Vec<A>(_mm256_cvtps_pd(_mm_maskload_ps(x, first_four_floats(n))));
+    return Vec<A>(_mm256_maskload_pd(x, first_four(n)));
 #else
   A part[kLanes<A>] = {};
-  for (std::int64_t i = 0; i < n; ++i) part[i] = static_cast<A>(x[i]);
+  for (std::int64_t i = 0; i < n; ++i) part[i] = x[i];
   return load<A>(part);
 #endif
 }

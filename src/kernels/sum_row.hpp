@@ -59,7 +59,8 @@ template <int N, class T>
 template <class T>
 void sum_places(const T* x, std::int64_t step, std::int64_t terms, std::int64_t n, double* y) {
   std::int64_t i = 0;
-  for (; i + kRegisterDoubles <= n; i += kRegisterDoubles) sum_places<kRegisterDoubles>(x + i, step, terms, y + i);
+  constexpr int kSome = kVectorWidth / 8;
+  for (; i + kSome <= n; i += kSome) sum_places<kSome>(x + i, step, terms, y + i);
   for (; i < n; ++i) sum_places<1>(x + i, step, terms, y + i);
 }
 
