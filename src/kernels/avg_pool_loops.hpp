@@ -236,7 +236,8 @@ template <int S, int K, class A, class T>
     auto factor = Factors<A>::at(line.by, 0);
     [[maybe_unused]] Vec<A> even = every_second<0>(load<A>(line.from), load<A>(line.from + kLanes<A>), All());
     for (std::int64_t o = 0; o < n; o += kLanes<A>) {
-      if (by_step != 0) factor = Factors<A>::at(line.by, o);
+      if (by_step != 0) [[unlikely]]
+        factor = Factors<A>::at(line.by, o);
       const A* const at = line.from + S * o;
       Vec<A> v;
       if constexpr (S == 2 && K == 3) {
@@ -272,11 +273,12 @@ template <class A, class T>
         next_u += four;
         next_v += four;
       }
-      if (o >= 0) {
+      if (o >= 0) [[likely]] {
         const Vec<A> s1 = rest == 3 ? moved<1>(v, next_v, All()) : moved<1>(u, next_u, All());
         const Vec<A> s2 = rest >= 2 ? moved<2>(v, next_v, All()) : moved<2>(u, next_u, All());
         const Vec<A> s3 = moved<3>(v, next_v, All());
-        if (by_step != 0) factor = Factors<A>::at(line.by, o);
+        if (by_step != 0) [[unlikely]]
+          factor = Factors<A>::at(line.by, o);
         store_some<A>(factor.times((u + s1) + (s2 + s3)), n - o, line.to + o);
       }
       u = next_u;
