@@ -5,6 +5,7 @@
 #include "fused_records.hpp"
 #include "kernels/avg_pool.hpp"
 #include "kernels/conv_average.hpp"
+#include "kernels/max_pool.hpp"
 #include "kernels/relu_average.hpp"
 #include "ops/records.hpp"
 
@@ -73,9 +74,30 @@ void forward_pairs(const ForwardArgs& args) {
 }
 
 void backward_pairs(const BackwardArgs& args) {
-  const GradientSlot& dx = args.input_gradients[0];
   kernels::relu_average_backward(args.attributes_as<kernels::AvgPoolParams>(), args.output_gradient.as<float>(),
-                                 args.aux[0].as<std::uint16_t>(), dx.as<float>(), dx.add);
+                                 args.aux[0].as<std::uint16_t>(), args.input_gradients[0].as<float>());
+}
+
+// --- ReLU, maxima: the other way round, on what is left
+// ---------------------------------------------------------------
+
+std::size_t fits_maxima(const ForwardArgs&, const ForwardArgs& last, void* attributes) {
+  if (last.aux.empty()) return 0;  // no gradient reads which were the largest
+  new (attributes) kernels::MaxPoolParams(last.attributes_as<kernels::MaxPoolParams>());
+  return std::size_t(last.output.numel) * sizeof(std::int64_t);
+}
+
+void forward_maxima(const ForwardArgs& args) {
+  float* y = args.output.as<float>();
+  std::int64_t* index = args.aux[0].as<std::int64_t>();
+  const auto& pool = args.attributes_as<kernels::MaxPoolParams>();
+  kernels::max_pool(pool, args.inputs[0].as<float>(), y, index);
+  kernels::keep_positive(pool.planes * pool.out[0] * pool.out[1] * pool.out[2], y, index);
+}
+
+void backward_maxima(const BackwardArgs& args) {
+  kernels::max_pool_backward(args.attributes_as<kernels::MaxPoolParams>(), args.output_gradient.as<float>(),
+                             args.aux[0].as<std::int64_t>(), args.input_gradients[0].as<float>(), false);
 }
 
 }  // namespace
@@ -86,7 +108,8 @@ namespace taper::detail {
 
 std::span<const Fusion> fusions() {
   static const autograd::Op *const conv_average[] = {&nn::conv_record(1), &relu_record(), &nn::avg_pool_record(1)},
-                                   *const relu_average[] = {&relu_record(), &nn::avg_pool_record(2)};
+                                   *const relu_average[] = {&relu_record(), &nn::avg_pool_record(2)},
+                                   *const relu_max[] = {&relu_record(), &nn::max_pool_record(2)};
   static const Fusion all[] = {{.name = "conv1d, relu, avg_pool1d",
                                 .chain = conv_average,
                                 .attribute_bytes = sizeof(nn::ConvAverage),
@@ -98,7 +121,13 @@ std::span<const Fusion> fusions() {
                                 .attribute_bytes = sizeof(kernels::AvgPoolParams),
                                 .fits = nn::fits_pairs,
                                 .forward = nn::forward_pairs,
-                                .backward = nn::backward_pairs}};
+                                .backward = nn::backward_pairs},
+                               {.name = "relu, max_pool2d",
+                                .chain = relu_max,
+                                .attribute_bytes = sizeof(kernels::MaxPoolParams),
+                                .fits = nn::fits_maxima,
+                                .forward = nn::forward_maxima,
+                                .backward = nn::backward_maxima}};
   return all;
 }
 

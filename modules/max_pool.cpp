@@ -1,6 +1,7 @@
 #include "taper/nn/max_pool.hpp"
 
 #include "catalogue.hpp"
+#include "fused_records.hpp"
 #include "kernels/max_pool.hpp"
 #include "pool_geometry.hpp"
 #include "taper/autograd.hpp"
@@ -127,6 +128,8 @@ Tensor pool_maxima(const Tensor& input, const O& options) {
 }
 
 }  // namespace
+
+const Op& max_pool_record(int dims) { return kMax[dims - 1]; }
 
 // --- functions ------------------------------------------------------------------------------------------------------
 

@@ -49,9 +49,17 @@ class Fuser {
   BackwardArgs& backward_args(std::size_t i) const { return *static_cast<BackwardArgs*>(plan_.commands[i].arguments); }
 
   std::uint32_t read(std::size_t i) const { return plan_.texts[i].uses.front().array; }
-  std::uint32_t written(std::size_t i) const {
+  /// Where command `i` writes first.
+  std::vector<CommandText::Use>::const_iterator output_of(std::size_t i) const {
     const auto& uses = plan_.texts[i].uses;
-    return std::find_if(uses.begin(), uses.end(), [](const auto& use) { return use.is_written; })->array;
+    return std::find_if(uses.begin(), uses.end(), [](const auto& use) { return use.is_written; });
+  }
+  std::uint32_t written(std::size_t i) const { return output_of(i)->array; }
+  /// What it writes behind that.
+  std::vector<std::uint32_t> written_beside(std::size_t i) const {
+    std::vector<std::uint32_t> arrays;
+    for (auto use = output_of(i) + 1; use != plan_.texts[i].uses.end(); ++use) arrays.push_back(use->array);
+    return arrays;
   }
   /// Whether an array lives only between the commands.
   bool is_used_by(std::uint32_t array, const Commands& commands) const {
@@ -76,11 +84,15 @@ class Fuser {
       if (!is_used_by(between, {end - 2, end - 1, j}) || j == 0 || !is_chain_backward(j - 1, fusion)) return false;
       first_backward = j - 1;
     }
+    const std::vector<std::uint32_t> beside = written_beside(end - 1);
+    for (const std::uint32_t array : beside)
+      if (!is_used_by(array, {end - 1}) && !is_used_by(array, {end - 1, first_backward})) return false;
     void* attributes = plan_.pool.allocate(fusion.attribute_bytes);
     const std::size_t bytes = fusion.fits(forward_args(i), forward_args(end - 1), attributes);
     if (bytes == 0) return false;
     const std::uint32_t kept = add_array(bytes);
     for (std::size_t k = i; k + 1 < end; ++k) plan_.arrays[written(k)].places.clear();
+    for (const std::uint32_t array : beside) plan_.arrays[array].places.clear();
     fuse_forward(i, end - 1, fusion, attributes, kept);
     if (first_backward > 0)
       fuse_backward(first_backward, first_backward + fusion.chain.size() - 1, fusion, attributes, kept);
@@ -96,7 +108,7 @@ class Fuser {
     for (std::size_t k = first; k < last; ++k)
       if (!hands_on(k) || backward_args(k).input_gradients[0].add) return false;
     const auto gradients = backward_args(last).input_gradients;
-    return gradients.size() == 1 || (!gradients[0] && gradients[1]);
+    return gradients.size() == 1 ? !gradients[0].add : !gradients[0] && gradients[1];
   }
 
   std::uint32_t add_array(std::size_t bytes) {
@@ -136,7 +148,7 @@ class Fuser {
     ForwardArgs& args = forward_args(first);
     args.attributes = attributes;
     args.output = forward_args(last).output;
-    const CommandText::Use output = plan_.texts[last].uses.back();
+    const CommandText::Use output = *output_of(last);
     plan_.arrays[output.array].places.push_back(&args.output.data);
     move_reads(first, last);
     plan_.commands[last] = {.kind = Command::Kind::forward, .forward = fusion.forward, .arguments = &args};

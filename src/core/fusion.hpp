@@ -5,7 +5,8 @@
 namespace taper::detail {
 
 /// Operations, each on the result of the one before, which a plan does in one pass with the same bits. Nothing else may
-/// use what lies between them; the gradient of the last but one, and no other, reads its output.
+/// use what lies between them; the gradient of the last but one, and no other, reads its output. What the last writes
+/// beside its output, its own gradient alone reads.
 struct Fusion {
   const char* name;
   std::span<const autograd::Op* const> chain;
@@ -14,7 +15,7 @@ struct Fusion {
   /// the bytes of what the forward keeps for the backward, else 0.
   std::size_t (*fits)(const autograd::ForwardArgs& first, const autograd::ForwardArgs& last, void* attributes);
   autograd::Op::Forward forward;  ///< inputs of the first, output of the last; aux[0] is what it keeps
-  /// Gradients of the first's inputs from the last's output: if there are several, of all but its own first.
+  /// Gradients of the first's inputs from the last's output: of the one, which is never added to, or of all others.
   autograd::Op::Backward backward;
 };
 

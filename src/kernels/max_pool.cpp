@@ -424,6 +424,17 @@ void adaptive_max_pool_backward(const AdaptiveMaxPoolParams& p, const T* dy, con
   if (!add) std::fill(dx, dx + p.planes * p.in[0] * p.in[1] * p.in[2], T(0));
 }
 
+void keep_positive(std::int64_t n, float* y, std::int64_t* index) {
+  parallel_for(n, 2, [=](std::int64_t first, std::int64_t last) {
+    // y_o = max(y_o, 0)
+    for (std::int64_t o = first; o < last; ++o) {
+      const bool is_kept = !(y[o] <= 0);
+      y[o] = is_kept ? y[o] : 0;
+      index[o] = is_kept ? index[o] : -1;
+    }
+  });
+}
+
 template void max_pool(const MaxPoolParams&, const float*, float*, std::int64_t*);
 template void max_pool_backward(const MaxPoolParams&, const float*, const std::int64_t*, float*, bool);
 template void adaptive_max_pool(const AdaptiveMaxPoolParams&, const float*, float*, std::int64_t*);

@@ -35,6 +35,10 @@ void max_pool(const MaxPoolParams& p, const T* x, T* y, std::int64_t* index);
 template <class T>
 void adaptive_max_pool(const AdaptiveMaxPoolParams& p, const T* x, T* y, std::int64_t* index);
 
+/// y = max(y, 0), and -1 for its index where that is 0: what `max_pool` gives of max(x, 0), and the windows whose
+/// gradients go nowhere. NaN stays.
+void keep_positive(std::int64_t n, float* y, std::int64_t* index);
+
 /// Each input position takes the sum, in double where there may be more than eight, of the gradients of the outputs it
 /// was chosen for; 0 where there are none. `add` adds to `dx` instead of overwriting it. `index` is what the forward
 /// wrote; one that is outside its window's plane is passed over.

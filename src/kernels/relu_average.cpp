@@ -46,12 +46,9 @@ __mmask16 lanes_before(std::int64_t n) {
   return Floats(_mm512_maskz_mov_ps(kept, v));
 }
 
-/// dx = dy of some lanes where they are kept, else 0; or += with `add`.
-[[gnu::always_inline]] inline void store_kept(const Floats& dy, std::uint16_t kept, __mmask16 lanes, float* dx,
-                                              bool add) {
-  Floats v = Floats(_mm512_maskz_mov_ps(kept, __m512(dy)));
-  if (add) v += Floats(_mm512_maskz_loadu_ps(lanes, dx));
-  _mm512_mask_storeu_ps(dx, lanes, __m512(v));
+/// dx = dy of some lanes where they are kept, else 0.
+[[gnu::always_inline]] inline void store_kept(const Floats& dy, std::uint16_t kept, __mmask16 lanes, float* dx) {
+  _mm512_mask_storeu_ps(dx, lanes, _mm512_maskz_mov_ps(kept, __m512(dy)));
 }
 
 bool is_pairs(const AvgPoolParams& p, int d) {
@@ -94,8 +91,7 @@ void relu_average(const AvgPoolParams& p, const float* x, float* y, std::uint16_
   });
 }
 
-void relu_average_backward(const AvgPoolParams& p, const float* dy, const std::uint16_t* positive, float* dx,
-                           bool add) {
+void relu_average_backward(const AvgPoolParams& p, const float* dy, const std::uint16_t* positive, float* dx) {
   const Rows rows(p);
   parallel_for(rows.count, 5 * rows.width, [=](std::int64_t begin, std::int64_t end) {
     const std::int64_t width = rows.width;
@@ -109,12 +105,12 @@ void relu_average_backward(const AvgPoolParams& p, const float* dy, const std::u
         const __mmask16 first = lanes_before(n), second = lanes_before(n - kWidth);
         const Floats given = Floats(_mm512_maskz_loadu_ps(lanes_before(width - o), dy + row * width + o)),
                      each = factor.times(given), front = average::mixed<false>(each, each, All());
-        store_kept(front, kept[0], first, above + c, add);
-        store_kept(front, kept[1], first, below + c, add);
+        store_kept(front, kept[0], first, above + c);
+        store_kept(front, kept[1], first, below + c);
         if (n <= kWidth) continue;
         const Floats back = average::mixed<true>(each, each, All());
-        store_kept(back, kept[2], second, above + d, add);
-        store_kept(back, kept[3], second, below + d, add);
+        store_kept(back, kept[2], second, above + d);
+        store_kept(back, kept[3], second, below + d);
       }
     }
   });
@@ -125,7 +121,7 @@ void relu_average_backward(const AvgPoolParams& p, const float* dy, const std::u
 bool relu_average_fits(const AvgPoolParams&) { return false; }
 std::int64_t relu_average_bits(const AvgPoolParams&) { return 0; }
 void relu_average(const AvgPoolParams&, const float*, float*, std::uint16_t*) {}
-void relu_average_backward(const AvgPoolParams&, const float*, const std::uint16_t*, float*, bool) {}
+void relu_average_backward(const AvgPoolParams&, const float*, const std::uint16_t*, float*) {}
 
 #endif
 

@@ -16,7 +16,7 @@ std::int64_t relu_average_bits(const AvgPoolParams& p);
 /// y = avg_pool(max(x, 0))
 void relu_average(const AvgPoolParams& p, const float* x, float* y, std::uint16_t* positive);
 
-/// The gradient to x: overwritten, or added to.
-void relu_average_backward(const AvgPoolParams& p, const float* dy, const std::uint16_t* positive, float* dx, bool add);
+/// The gradient to x, which is overwritten.
+void relu_average_backward(const AvgPoolParams& p, const float* dy, const std::uint16_t* positive, float* dx);
 
 }  // namespace taper::kernels

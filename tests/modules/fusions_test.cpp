@@ -5,6 +5,7 @@
 #include "support/catch.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/conv.hpp"
+#include "taper/nn/max_pool.hpp"
 #include "taper/nn/pool.hpp"
 #include "taper/ops.hpp"
 #include "taper/optim.hpp"
@@ -189,11 +190,20 @@ std::size_t count(const std::string& text, const std::string& word) {
   return n;
 }
 
-void check_planes(Planes planes, bool expect_fused, DType dtype = DType::float32) {
+void check_maxima(Planes planes, bool expect_fused, DType dtype = DType::float32) {
+  std::string plan;
+  const auto eager = trace_planes(planes, dtype, false, true, nullptr);
+  CHECK(trace_planes(planes, dtype, true, true, &plan) == eager);
+  CHECK(count(plan, "relu, max_pool2d") == (expect_fused ? 2 : 0));
+  CHECK(count(plan, "relu") == 2);
+  CHECK(count(plan, "max_pool2d") == 2);
+}
+
+void check_planes(Planes planes, bool expect_fused, DType dtype = DType::float32, bool expect_evaluated = false) {
   kernels::AvgPoolParams pool{.planes = 35, .in = {1, 10, 14}, .out = {1, 5, 7}, .kernel = {1, 2, 2}};
   pool.stride[1] = pool.stride[2] = 2;
-  const bool is_fused = expect_fused && kernels::relu_average_fits(pool);
   for (const bool trains : {false, true}) {
+    const bool is_fused = (expect_fused || (expect_evaluated && !trains)) && kernels::relu_average_fits(pool);
     CAPTURE(trains);
     std::string plan;
     const auto eager = trace_planes(planes, dtype, false, trains, nullptr);
@@ -213,9 +223,10 @@ TEST_CASE("ReLU and averages of two by two are replayed in one pass with the sam
   check_planes(plain, false, DType::float64);
   check_planes(
       [](const Tensor& y, const Tensor&) {
-        return std::vector{add(squares(halved(relu(y))), y.mean())};  // its gradient is added to another
+        const Tensor loss = squares(halved(relu(y)));
+        return std::vector{add(loss, y.mean())};  // to whose gradient that of ReLU is added
       },
-      true);
+      false, DType::float32, true);
 }
 
 TEST_CASE("the result of ReLU is computed where somebody sees it") {
@@ -253,4 +264,32 @@ TEST_CASE("a gradient between ReLU and the averages that is kept is computed") {
   CHECK(elements(step(x)[0]) == first);
   CHECK(elements(bias.grad()) == gradient);
   CHECK(count(step.plans()[0].to_string(), "relu, avg_pool2d") == 0);
+}
+
+TEST_CASE("ReLU behind maxima is replayed on what is left with the same bits") {
+  check_maxima(
+      [](const Tensor& y, const Tensor&) {
+        return std::vector{squares(nn::functional::max_pool2d(relu(y), {.kernel_size = 2}))};
+      },
+      true);
+  check_maxima(
+      [](const Tensor& y, const Tensor&) {
+        const nn::MaxPool2dOptions windows{.kernel_size = {3, 5}, .stride = nn::Sizes<2>{2, 1}, .padding = {1, 2}};
+        return std::vector{nn::functional::max_pool2d(relu(sub(y, 0.75)), windows).sum()};
+      },
+      true);
+  check_maxima(
+      [](const Tensor& y, const Tensor&) {
+        return std::vector{squares(nn::functional::max_pool2d(relu(y), {.kernel_size = 2}))};
+      },
+      false, DType::float64);
+}
+
+TEST_CASE("indices of maxima that somebody sees are those of the results of ReLU") {
+  check_maxima(
+      [](const Tensor& y, const Tensor&) {
+        const auto [values, indices] = nn::functional::max_pool2d_with_indices(relu(sub(y, 0.75)), {.kernel_size = 2});
+        return std::vector{squares(values), indices};
+      },
+      false);
 }
