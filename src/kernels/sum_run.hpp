@@ -16,13 +16,19 @@ constexpr std::int64_t kLongRun = 4096;
 /// The sum of a long run: four elements of each of 16 lanes are added in a tree of their own type, then in double.
 template <class T>
 double sum_long_run(const T* x, std::int64_t n) {
-  constexpr std::int64_t kLanes = 16, kBlock = 4 * kLanes;
-  double lanes[kLanes] = {};
+  constexpr std::int64_t kLanes = 16, kHalf = kLanes / 2, kBlock = 4 * kLanes;
+  // In halves as wide as a vector, which stay in registers, as they would not if they were also read in other parts.
+  double low[kHalf] = {}, high[kHalf] = {}, sum[kHalf];
   const T* const end = x + n / kBlock * kBlock;
-  for (; x != end; x += kBlock)
-    for (std::int64_t i = 0; i < kLanes; ++i)
-      lanes[i] += static_cast<double>((x[i] + x[i + kLanes]) + (x[i + 2 * kLanes] + x[i + 3 * kLanes]));
-  return sum_row(lanes, kLanes) + sum_row(x, n % kBlock);
+  const auto four_of = [&x](std::int64_t i) __attribute__((always_inline)) {
+    return static_cast<double>((x[i] + x[i + kLanes]) + (x[i + 2 * kLanes] + x[i + 3 * kLanes]));
+  };
+  for (; x != end; x += kBlock) {
+    for (std::int64_t i = 0; i < kHalf; ++i) low[i] += four_of(i);
+    for (std::int64_t i = 0; i < kHalf; ++i) high[i] += four_of(i + kHalf);
+  }
+  for (std::int64_t i = 0; i < kHalf; ++i) sum[i] = low[i] + high[i];
+  return fold_row<kHalf / 2>(Lanes<kHalf>::load(sum).folded(), x, 0) + sum_row(x, n % kBlock);
 }
 
 /// The sum of `n` contiguous elements; a long run in parallel, in pieces whose size depends on `n` alone.
