@@ -105,13 +105,16 @@ struct TilePlan {
     pieces = rows > 1 ? (rows + height - 1) / height : (p.inner + width - 1) / width;
   }
 
-  Tile piece(const BroadcastPlan& p, std::int64_t unit) const {
+  /// The tile that begins with piece `unit` and has as many of those behind it, up to `last`, as lie side by side; what
+  /// the first one behind it is.
+  Tile tile(const BroadcastPlan& p, std::int64_t& unit, std::int64_t last) const {
     std::int64_t rest = pieces == 1 ? unit : unit / pieces;
-    const std::int64_t number = unit - rest * pieces;
+    const std::int64_t number = unit - rest * pieces, taken = std::min(last - unit, pieces - number);
+    unit += taken;
     const std::int64_t row = rows > 1 ? number * height : 0, column = rows > 1 ? 0 : number * width;
     Tile t{rest * rows * p.inner + row * p.inner + column,
-           std::min(height, rows - row),
-           std::min(width, p.inner - column),
+           rows > 1 ? std::min(taken * height, rows - row) : 1,
+           rows > 1 ? width : std::min(taken * width, p.inner - column),
            {},
            {}};
     for (int k = 0; k < BroadcastPlan::kOperands; ++k)
@@ -136,8 +139,8 @@ struct TilePlan {
   const auto work = [=, &p, &operands](std::int64_t first, std::int64_t last) {
     Run runs[BroadcastPlan::kOperands];
     Operand x[BroadcastPlan::kOperands];
-    for (std::int64_t unit = first; unit < last; ++unit) {
-      const Tile t = plan.piece(p, unit);
+    for (std::int64_t unit = first; unit < last;) {
+      const Tile t = plan.tile(p, unit, last);
       const std::int64_t height = t.n >= kLongRow || t.rows == 1 ? 1 : kBuffer / t.n;
       const std::int64_t width = std::min(widest, t.n);
       for (int k = 0; k < BroadcastPlan::kOperands; ++k) x[k] = operands[k].from(t.at[k]);
