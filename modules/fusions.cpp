@@ -78,8 +78,7 @@ void backward_pairs(const BackwardArgs& args) {
                                  args.aux[0].as<std::uint16_t>(), args.input_gradients[0].as<float>());
 }
 
-// --- ReLU, maxima: the other way round, on what is left
-// ---------------------------------------------------------------
+// --- ReLU, maxima: the other way round ------------------------------------------------------------------------------
 
 std::size_t fits_maxima(const ForwardArgs&, const ForwardArgs& last, void* attributes) {
   if (last.aux.empty()) return 0;  // no gradient reads which were the largest
