@@ -4,8 +4,8 @@
 
 #include "kernels/avg_pool_long.hpp"
 #include "kernels/avg_pool_small.hpp"
+#include "kernels/ceil_div.hpp"
 #include "kernels/pool_reads.hpp"
-#include "kernels/product.hpp"
 
 /// What an average pool's pass is prepared with: which loops it takes, and which rows are read for which.
 namespace taper::kernels::average {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/broadcast.hpp"
+#include "kernels/ceil_div.hpp"
 #include "kernels/parallel.hpp"
 
 // The walk over a broadcast result, for broadcast.cpp alone: compiled once for all operations and types.
@@ -102,7 +103,7 @@ struct TilePlan {
       rows = p.extent[--outer_rank];
       height = std::min(kPiece / p.inner, rows);
     }
-    pieces = rows > 1 ? (rows + height - 1) / height : (p.inner + width - 1) / width;
+    pieces = rows > 1 ? ceil_div(rows, height) : ceil_div(p.inner, width);
   }
 
   /// The tile that begins with piece `unit` and has as many of those behind it, up to `last`, as lie side by side; what

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/ceil_div.hpp"
 #include "kernels/vectors.hpp"
 
 namespace taper::kernels {
@@ -243,9 +244,6 @@ struct SumTerms {
   void (*sum)(const void* body, std::int64_t first, std::int64_t n, T* y, std::int64_t row, bool more);
   const void* body;
 };
-
-/// n / d for n >= 0, rounded up.
-inline std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return n / d + (n % d != 0); }
 
 /// The terms to take at a time out of so many: steps of about equal length, none longer than `kDeepBlock`.
 inline std::int64_t step_of(std::int64_t depth) {

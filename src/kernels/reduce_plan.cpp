@@ -1,7 +1,7 @@
 #include "kernels/reduce_plan.hpp"
 
+#include "kernels/ceil_div.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/product.hpp"
 
 namespace taper::kernels {
 
