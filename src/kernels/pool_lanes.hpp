@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/lanes.hpp"
+#include "kernels/vector_base.hpp"
 
 /// The vectors that average pools are made of: of the type of elements, and of that in which sums are taken.
 namespace taper::kernels::average {
@@ -232,17 +233,6 @@ template <class V, int... L>
   if constexpr (n > 8) v += moved_up<8>(v, all);
   return v;
 }
-/// Sums of each lane and those behind it.
-template <class V, int... L>
-[[gnu::always_inline]] inline V sums_from(V v, LaneList<L...> all) {
-  constexpr int n = sizeof...(L);
-  v += moved<1>(v, V{}, all);
-  if constexpr (n > 2) v += moved<2>(v, V{}, all);
-  if constexpr (n > 4) v += moved<4>(v, V{}, all);
-  if constexpr (n > 8) v += moved<8>(v, V{}, all);
-  return v;
-}
-
 /// Takes lane l of a result from lane `from[l]` of a vector; where that is negative: 0.
 template <class A>
 class Permutation {
@@ -282,7 +272,7 @@ class Permutation {
   }
   [[gnu::always_inline]] Vec<A> operator()(Vec<A> v) const {
     const __m256 moved = _mm256_permutevar8x32_ps(reinterpret_cast<__m256>(v), index_);
-    return reinterpret_cast<Vec<A> >(_mm256_andnot_ps(_mm256_castsi256_ps(none_), moved));
+    return reinterpret_cast<Vec<A>>(_mm256_andnot_ps(_mm256_castsi256_ps(none_), moved));
   }
 
  private:
@@ -324,24 +314,6 @@ template <class V>
   const V a = __builtin_shufflevector(v[0], v[1], 0, 2, 4, 6) + __builtin_shufflevector(v[0], v[1], 1, 3, 5, 7);
   const V b = __builtin_shufflevector(v[2], v[3], 0, 2, 4, 6) + __builtin_shufflevector(v[2], v[3], 1, 3, 5, 7);
   sums = __builtin_shufflevector(a, b, 0, 2, 4, 6) + __builtin_shufflevector(a, b, 1, 3, 5, 7);
-}
-
-/// a b + c, rounded once where the processor can.
-template <class A>
-[[gnu::always_inline]] inline Vec<A> multiply_add(const Vec<A>& a, const Vec<A>& b, const Vec<A>& c) {
-#if defined(__AVX512F__)
-  if constexpr (std::is_same_v<A, float>)
-    return Vec<A>(_mm512_fmadd_ps(a, b, c));
-  else
-    return Vec<A>(_mm512_fmadd_pd(a, b, c));
-#elif defined(__AVX2__) && defined(__FMA__)
-  if constexpr (std::is_same_v<A, float>)
-    return Vec<A>(_mm256_fmadd_ps(a, b, c));
-  else
-    return Vec<A>(_mm256_fmadd_pd(a, b, c));
-#else
-  return a * b + c;
-#endif
 }
 
 // --- factors --------------------------------------------------------------------------------------------------------
@@ -387,7 +359,7 @@ struct Factors {
 
     [[gnu::always_inline]] Vec<A> times(const Vec<A>& v) const {
       if constexpr (kParts)
-        return multiply_add<A>(v, first, v * rest);
+        return fused(v, first, v * rest);
       else
         return v / first;
     }

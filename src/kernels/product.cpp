@@ -199,7 +199,7 @@ class Fetching {
   }
 
   static constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
-  static std::int64_t lines(const Ahead<T>& x) { return x.rows * ((x.columns + kLine - 1) / kLine); }
+  static std::int64_t lines(const Ahead<T>& x) { return x.rows * ceil_div(x.columns, kLine); }
 
   const Ahead<T>* x_;
   std::int64_t share_ = 0, row_ = 0, at_ = 0;
@@ -289,8 +289,8 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   constexpr std::int64_t page = 4096 / static_cast<std::int64_t>(sizeof(T));
   const bool apart = ldc % page != 0 && x.a_row % page != 0;
   const std::int64_t tallest = apart ? kTileRows<T> : std::min(kTileRows<T>, 6);
-  const std::int64_t tiles = (rows + tallest - 1) / tallest, least = rows / tiles, taller = rows % tiles;
-  const std::int64_t vectors = (columns + kLanes<T> - 1) / kLanes<T>, last = vectors - 1;
+  const std::int64_t tiles = ceil_div(rows, tallest), least = rows / tiles, taller = rows % tiles;
+  const std::int64_t vectors = ceil_div(columns, kLanes<T>), last = vectors - 1;
   // Few elements of the last vector are those of a half: its first, or what follows the repeated ones.
   const bool halved =
       kHalfLanes<T> != 0 && (x.repeated > 0 ? kLanes<T> - x.repeated : x.c_count[last]) <= kHalfLanes<T>;

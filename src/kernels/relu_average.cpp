@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/avg_pool_small.hpp"
+#include "kernels/ceil_div.hpp"
 #include "kernels/parallel.hpp"
 
 namespace taper::kernels {
@@ -23,7 +24,7 @@ struct Rows {
   std::int64_t count, width, bits;
 
   explicit Rows(const AvgPoolParams& p)
-      : count(p.planes * p.out[1]), width(p.out[2]), bits(4 * ((width + kWidth - 1) / kWidth)) {}
+      : count(p.planes * p.out[1]), width(p.out[2]), bits(4 * ceil_div(width, kWidth)) {}
 };
 
 /// A quarter, as `avg_pool` takes it.

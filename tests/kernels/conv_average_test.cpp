@@ -1,7 +1,5 @@
 #include "kernels/conv_average.hpp"
 
-#include <cstring>
-
 #include "kernels/activations.hpp"
 #include "kernels/avg_pool.hpp"
 #include "kernels/elementwise.hpp"
@@ -14,12 +12,6 @@ using namespace taper::test;
 namespace {
 
 using Values = std::vector<float>;
-
-Values values(std::int64_t n, unsigned seed) { return numbers<float>(static_cast<std::size_t>(n), seed); }
-
-bool same_bits(const Values& a, const Values& b) {
-  return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 
 ConvParams lines(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t length, std::int64_t kernel,
                  std::int64_t padding, std::int64_t groups = 1, std::int64_t dilation = 1) {
@@ -40,8 +32,8 @@ TEST_CASE("a convolution, ReLU and averages in one pass give the bits of the thr
     if (!conv_average_fits(p)) continue;  // another processor
     CAPTURE(p.batch, p.out_channels);
     const std::int64_t n = p.batch * p.out_channels, terms = p.in_channels / p.groups * p.kernel[2];
-    Values x = values(p.batch * p.in_channels * p.in[2], 1), w = values(p.out_channels * terms, 2);
-    const Values b = values(p.out_channels, 3), dz = values(n, 4);
+    Values x = numbers<float>(p.batch * p.in_channels * p.in[2], 1), w = numbers<float>(p.out_channels * terms, 2);
+    const Values b = numbers<float>(p.out_channels, 3), dz = numbers<float>(n, 4);
     x[5] = NAN;
     w[1] = -0.0f;
     AvgPoolParams pool{.planes = n};

@@ -1,7 +1,6 @@
 #include "kernels/relu_average.hpp"
 
 #include <cmath>
-#include <cstring>
 
 #include "kernels/activations.hpp"
 #include "support/catch.hpp"
@@ -13,12 +12,6 @@ using namespace taper::test;
 namespace {
 
 using Values = std::vector<float>;
-
-Values values(std::int64_t n, unsigned seed) { return numbers<float>(static_cast<std::size_t>(n), seed); }
-
-bool same_bits(const Values& a, const Values& b) {
-  return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 
 AvgPoolParams pairs(std::int64_t planes, std::int64_t height, std::int64_t width) {
   AvgPoolParams p{.planes = planes};
@@ -38,7 +31,7 @@ TEST_CASE("ReLU and averages of two by two in one pass give the bits of the two"
     if (!relu_average_fits(p)) continue;  // another processor
     CAPTURE(p.planes, p.in[1], p.in[2]);
     const std::int64_t n = p.planes * p.in[1] * p.in[2];
-    Values x = values(n, 1), dz = values(n / 4, 2);
+    Values x = numbers<float>(n, 1), dz = numbers<float>(n / 4, 2);
     x[1] = NAN;
     x[2] = -0.0f;
     x[3] = INFINITY;

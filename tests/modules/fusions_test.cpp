@@ -1,8 +1,7 @@
-#include <cstring>
-
 #include "kernels/conv_average.hpp"
 #include "kernels/relu_average.hpp"
 #include "support/catch.hpp"
+#include "support/kernel_check.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/conv.hpp"
 #include "taper/nn/max_pool.hpp"
@@ -27,10 +26,6 @@ Tensor average(const Tensor& x, std::int64_t length) { return nn::functional::av
 Tensor plain(nn::Conv1d& conv, const Tensor& x, std::int64_t length) { return average(relu(conv(x)), length); }
 
 std::vector<float> elements(const Tensor& x) { return x.detach().to_vector<float>(); }
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 
 /// Results, parameters and gradients of three steps; `plan`: what is replayed.
 std::vector<std::vector<float>> trace(const Setup& s, Head head, bool replayed, bool trains, std::string* plan) {
@@ -74,7 +69,7 @@ void check_same(const Setup& s, Head head, bool expect_fused, bool trains = true
   std::string plan;
   const auto eager = trace(s, head, false, trains, nullptr), replayed = trace(s, head, true, trains, &plan);
   REQUIRE(eager.size() == replayed.size());
-  for (std::size_t i = 0; i < eager.size(); ++i) CHECK(same_bits(eager[i], replayed[i]));
+  for (std::size_t i = 0; i < eager.size(); ++i) CHECK(test::same_bits(eager[i], replayed[i]));
   kernels::ConvParams p{.batch = 1, .in_channels = 1, .out_channels = 1};
   const bool is_fused = plan.find("conv1d, relu, avg_pool1d") != std::string::npos;
   CHECK(is_fused == (expect_fused && kernels::conv_average_fits(p)));
