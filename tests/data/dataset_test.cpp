@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 #include "support/temp_folder.hpp"
 #include "taper/creation.hpp"
 #include "taper/data.hpp"
@@ -81,11 +82,11 @@ TEST_CASE("a missing array is an error that lists the arrays there are") {
   TempFolder folder;
   const std::string path = folder / "set.npz";
   io::save_npz(path, {{"x_train", tensor({{1, 2}})}, {"y_train", tensor({1})}});
-  CHECK(error_of([&] { data::load_dataset({.path = path}, true); }) ==
+  CHECK(test::message_of([&] { data::load_dataset({.path = path}, true); }) ==
         path + ": no array x: expected one of x_train, y_train");
-  CHECK(error_of([&] { data::load_dataset({.path = path, .inputs = {"x_trian"}}, true); }) ==
+  CHECK(test::message_of([&] { data::load_dataset({.path = path, .inputs = {"x_trian"}}, true); }) ==
         path + ": no array x_trian: expected one of x_train, y_train; did you mean x_train?");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           data::load_dataset({.path = path, .inputs = {"x_train", "y_train"}}, true);
         }) == path + ": inputs: expected the name of one array, got 2");
 }
@@ -100,27 +101,30 @@ TEST_CASE("a path that is not in the working directory is looked for beside the 
   CHECK(data::load_dataset(options, true).size() == 1);
   options.path = "absent.npz";
   CHECK(data::resolve_path(options) == "absent.npz");
-  CHECK(error_of([&] { data::load_dataset(options, true); }) == "absent.npz: cannot read: No such file or directory");
+  CHECK(test::message_of([&] { data::load_dataset(options, true); }) ==
+        "absent.npz: cannot read: No such file or directory");
 }
 
 TEST_CASE("inputs that are not finite are refused with sample and position") {
   Tensor x = zeros({3, 2, 5});
   const Tensor y = tensor({0, 1, 2});
   x.data<float>()[2 * 10 + 1 * 5 + 3] = std::numeric_limits<float>::quiet_NaN();
-  CHECK(error_of([&] { data::make_dataset("set.npz", x, y, true); }) ==
+  CHECK(test::message_of([&] { data::make_dataset("set.npz", x, y, true); }) ==
         "set.npz: input of sample 2 at [1, 3]: expected a finite number that float32 can hold, got nan");
   const Tensor wide = tensor({{1.0, 1e39}}, DType::float64);
-  CHECK(error_of([&] { data::make_dataset("set.npz", wide, tensor({0}), true); }) ==
+  CHECK(test::message_of([&] { data::make_dataset("set.npz", wide, tensor({0}), true); }) ==
         "set.npz: input of sample 0 at [1]: expected a finite number that float32 can hold, got 1e+39");
   const Tensor bad = tensor({std::numeric_limits<double>::infinity()});
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           data::make_dataset("set.npz", tensor({{1, 2}}), bad, false);
         }) == "set.npz: target of sample 0: expected a finite number that float32 can hold, got inf");
 }
 
 TEST_CASE("classes that are none are refused with their sample") {
   const Tensor x = zeros({3, 2});
-  const auto refusal = [&](const Tensor& y) { return error_of([&] { data::make_dataset("set.npz", x, y, true); }); };
+  const auto refusal = [&](const Tensor& y) {
+    return test::message_of([&] { data::make_dataset("set.npz", x, y, true); });
+  };
   CHECK(refusal(tensor({0, -1, 2})) == "set.npz: target of sample 1: expected a class from 0 to 1048575, got -1");
   CHECK(refusal(tensor({0, 1, 1048576})) ==
         "set.npz: target of sample 2: expected a class from 0 to 1048575, got 1048576");
@@ -133,13 +137,13 @@ TEST_CASE("classes that are none are refused with their sample") {
 }
 
 TEST_CASE("inputs and targets that do not fit are refused") {
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           data::make_dataset("set.npz", zeros({3, 2}), tensor({0, 1}), true);
         }) == "set.npz: inputs and targets differ in their number of samples: expected 3 targets, got [2]");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           data::make_dataset("set.npz", zeros({2}), tensor({0, 1}), true);
         }) == "set.npz: inputs: expected samples with features, [N, ...], got [2]");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           data::make_dataset("set.npz", zeros({0, 7}), zeros({0}), true);
         }) == "set.npz: inputs are empty: expected at least one sample, got [0, 7]");
 }

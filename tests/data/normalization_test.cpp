@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "support/catch.hpp"
-#include "support/temp_folder.hpp"
+#include "support/message_of.hpp"
 #include "taper/creation.hpp"
 #include "taper/data.hpp"
 
@@ -53,7 +53,7 @@ TEST_CASE("no normalisation leaves the samples as they are") {
 
 TEST_CASE("samples with other channels than the training's are refused") {
   const Normalization n = Normalization::fit(Normalize::standard, zeros({2, 3, 5}));
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           n.apply(zeros({4, 5, 3}));
         }) == "normalization: channels differ: expected [N, 3, ...], got [4, 5, 3]");
 }

@@ -2,7 +2,7 @@
 #include <numeric>
 
 #include "support/catch.hpp"
-#include "support/temp_folder.hpp"
+#include "support/message_of.hpp"
 #include "taper/creation.hpp"
 #include "taper/data.hpp"
 
@@ -72,10 +72,10 @@ TEST_CASE("numbers are split without classes") {
 }
 
 TEST_CASE("a split with an empty part is refused") {
-  CHECK(error_of([] { data::split_dataset(numbered({0}), 0.5, 1); }) ==
+  CHECK(test::message_of([] { data::split_dataset(numbered({0}), 0.5, 1); }) ==
         "split: one part would be empty: expected at least one sample in each, got 1 and 0 of 1 samples with share "
         "0.5");
-  CHECK(error_of([] {
+  CHECK(test::message_of([] {
           data::split_dataset(numbered({0, 0}), 1.0, 1);
         }) == "split: share: expected a number in (0, 1), got 1");
 }

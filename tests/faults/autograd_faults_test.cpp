@@ -5,7 +5,7 @@
 #include "support/kernel_check.hpp"
 #include "support/layer_case.hpp"
 #include "support/layer_variations.hpp"
-#include "support/temp_folder.hpp"
+#include "support/message_of.hpp"
 #include "taper/autograd.hpp"
 #include "taper/nn/loss.hpp"
 #include "taper/ops.hpp"
@@ -102,13 +102,13 @@ std::string trial(const Subject& subject, const InPlace& in_place, std::size_t w
     const NoGradGuard guard;
     in_place.change(touched[which]);
   }
-  const std::string sentence = error_of([&] { y.backward(full_like(y, 0.75).detach()); });
+  const std::string sentence = test::message_of([&] { y.backward(full_like(y, 0.75).detach()); });
   {
     const NoGradGuard guard;
     touched[which].copy_(kept);
   }
   if (sentence.find("saved was changed in place: expected version ") != std::string::npos) return "";
-  if (sentence != "(no error)") return sentence;
+  if (sentence != "no error") return sentence;
   return test::same_bits(gradients(subject), expected) ? "" : "wrong gradients, and no error";
 }
 
@@ -217,20 +217,21 @@ TEST_CASE("backward without a graph, a gradient or its saved values is refused f
     const Tensor y = subject(subject.inputs);
     if (!y.requires_grad()) continue;
     if (y.numel() != 1)
-      CHECK(error_of([&] { y.backward(); }).find("backward: without a gradient the tensor must have one element: ") ==
-            0);
-    CHECK(error_of([&] { y.backward(zeros({97}, y.dtype())); }) ==
+      CHECK(test::message_of([&] {
+              y.backward();
+            }).find("backward: without a gradient the tensor must have one element: ") == 0);
+    CHECK(test::message_of([&] { y.backward(zeros({97}, y.dtype())); }) ==
           "backward: the gradient does not fit the tensor: expected " + to_string(y.shape()) + ", got [97]");
-    CHECK(error_of([&] { y.backward(zeros(y.shape())); }) ==
+    CHECK(test::message_of([&] { y.backward(zeros(y.shape())); }) ==
           "backward: the gradient's element type differs: expected float64, got float32");
-    CHECK(error_of([&] {
+    CHECK(test::message_of([&] {
             y.detach().backward(ones_like(y).detach());
           }).find("backward: the tensor does not require grad: ") == 0);
     const Tensor dy = ones_like(y).detach();
     y.backward(dy);
     const auto once = gradients(subject);
-    const std::string again = error_of([&] { y.backward(dy); });
-    if (again == "(no error)") continue;  // nothing was saved
+    const std::string again = test::message_of([&] { y.backward(dy); });
+    if (again == "no error") continue;  // nothing was saved
     CHECK(again.find("are freed: expected a graph not yet differentiated, got a second backward; pass retain_graph to "
                      "the first") != std::string::npos);
     CHECK(test::same_bits(gradients(subject), once));

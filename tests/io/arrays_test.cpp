@@ -1,4 +1,5 @@
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 #include "support/temp_folder.hpp"
 #include "taper/creation.hpp"
 #include "taper/io.hpp"
@@ -44,8 +45,8 @@ TEST_CASE("a table with a target gives two arrays") {
 TEST_CASE("a file of an unknown kind is refused") {
   const TempFolder folder;
   const std::string path = folder.write("a.bin", "1,2");
-  CHECK(error_of([&] { load_arrays(path); }) ==
+  CHECK(test::message_of([&] { load_arrays(path); }) ==
         path + ": kind of file is not known: expected .npy, .npz, .safetensors, .csv, .tsv or .txt");
-  CHECK(error_of([&] { load_arrays(folder / "none.npy"); }) ==
+  CHECK(test::message_of([&] { load_arrays(folder / "none.npy"); }) ==
         folder / "none.npy: cannot read: No such file or directory");
 }

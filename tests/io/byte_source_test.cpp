@@ -5,6 +5,7 @@
 
 #include "io/checksum.hpp"
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 #include "support/temp_folder.hpp"
 #include "taper/error.hpp"
 
@@ -32,7 +33,7 @@ TEST_CASE("a source reads from any position, of a file as of memory") {
 
 TEST_CASE("a file that cannot be read is refused with the system's reason") {
   const TempFolder folder;
-  const auto message = [&](const std::string& path) { return error_of([&] { read_file(path, 6); }); };
+  const auto message = [&](const std::string& path) { return test::message_of([&] { read_file(path, 6); }); };
   CHECK(message(folder / "none") == folder / "none: cannot read: No such file or directory");
   CHECK(message(folder.path()) == folder.path() + ": cannot read: Is a directory; give the name of a file");
   CHECK(message(folder.write("a", "0123456")) == folder / "a: file is too large: expected at most 6 bytes, got 7");
@@ -50,7 +51,8 @@ TEST_CASE("a file that is cut while it is read gives an error") {
   const std::string path = folder.write("a", "0123456");
   const ByteSource source(path);
   REQUIRE(::truncate(path.c_str(), 3) == 0);
-  CHECK(error_of([&] { source.read(0, 7); }) == path + ": cannot read: the file became shorter while it was read");
+  CHECK(test::message_of([&] { source.read(0, 7); }) ==
+        path + ": cannot read: the file became shorter while it was read");
 }
 
 TEST_CASE("checksums are CRC-32, and a fingerprint holds size and checksum") {

@@ -1,6 +1,7 @@
 #include <clocale>
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 #include "support/peak_memory.hpp"
 #include "support/temp_folder.hpp"
 #include "taper/io.hpp"
@@ -21,7 +22,7 @@ Floats inputs(const std::string& text, const CsvOptions& options = {}) {
   return parse(text, options).inputs.to_vector<float>();
 }
 std::string refusal(const std::string& text, const CsvOptions& options = {}) {
-  return error_of([&] { parse(text, options); });
+  return test::message_of([&] { parse(text, options); });
 }
 
 const std::string kIris =
@@ -143,7 +144,7 @@ TEST_CASE("what is not a finite float32 is refused with row and column", "[fault
   CHECK(cell("-inf") == where + "a finite number, got -inf");
   CHECK(cell("1e400") == where + "a number float32 can hold, got 1e400");
   CHECK(cell("1e39") == where + "a number float32 can hold, got 1e39");
-  CHECK(cell("3.4e38") == "(no error)");
+  CHECK(cell("3.4e38") == "no error");
 }
 
 TEST_CASE("rows of another length and files without data are refused") {

@@ -3,6 +3,7 @@
 
 #include "support/catch.hpp"
 #include "support/hex.hpp"
+#include "support/message_of.hpp"
 #include "support/temp_folder.hpp"
 #include "taper/creation.hpp"
 #include "taper/io.hpp"
@@ -48,7 +49,7 @@ std::string with(const std::string& descr, const std::string& shape, const std::
 }
 
 std::string refusal(const std::string& bytes) {
-  return error_of([&] { npy_from_bytes(bytes, "x.npy"); });
+  return test::message_of([&] { npy_from_bytes(bytes, "x.npy"); });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "io/zip.hpp"
 #include "support/catch.hpp"
 #include "support/hex.hpp"
+#include "support/message_of.hpp"
 #include "support/peak_memory.hpp"
 #include "support/temp_folder.hpp"
 #include "taper/creation.hpp"
@@ -36,7 +37,7 @@ const std::string kDeflated = unhex(
     "0000800194000000792e6e7079504b0506000000000200020066000000130100000000");
 
 std::string refusal(const std::string& bytes) {
-  return error_of([&] { npz_from_bytes(bytes, "x.npz"); });
+  return test::message_of([&] { npz_from_bytes(bytes, "x.npz"); });
 }
 
 std::string changed(std::string bytes, std::size_t at, const std::string& to) {
@@ -84,14 +85,14 @@ TEST_CASE("a saved archive is loaded with the same arrays, and is the same every
     }
     CHECK(slurp(path) == npz_to_bytes(two_arrays(), compress));
     CHECK(load_npz(path, "first").numel() == 6);
-    CHECK(error_of([&] { load_npz(path, "second"); }) ==
+    CHECK(test::message_of([&] { load_npz(path, "second"); }) ==
           path + ": no such array: expected one of first, label/\xC3\xA9, got second");
   }
   CHECK(npz_to_bytes(two_arrays(), true).size() < npz_to_bytes(two_arrays(), false).size());
   CHECK(npz_from_bytes(npz_to_bytes({})).empty());
-  CHECK(error_of([] { npz_to_bytes({{"a", tensor(1)}, {"a", tensor(2)}}); }) == "save_npz: duplicate name: a");
-  CHECK(error_of([] { npz_to_bytes({{"a", Tensor()}}); }) == "save_npz: tensor is undefined: a");
-  CHECK(error_of([] { npz_to_bytes({{"\xFF", tensor(2)}}); }) == "save_npz: name is not UTF-8: \xFF");
+  CHECK(test::message_of([] { npz_to_bytes({{"a", tensor(1)}, {"a", tensor(2)}}); }) == "save_npz: duplicate name: a");
+  CHECK(test::message_of([] { npz_to_bytes({{"a", Tensor()}}); }) == "save_npz: tensor is undefined: a");
+  CHECK(test::message_of([] { npz_to_bytes({{"\xFF", tensor(2)}}); }) == "save_npz: name is not UTF-8: \xFF");
 }
 
 TEST_CASE("an archive that is cut, padded or has one bit changed is refused or reads the same") {

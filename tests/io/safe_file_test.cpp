@@ -10,6 +10,7 @@
 #include <csignal>
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 #include "support/temp_folder.hpp"
 #include "taper/error.hpp"
 
@@ -101,7 +102,7 @@ TEST_CASE("any call of a save may fail: the old file stays whole and no temporar
     std::string message;
     {
       Faults faults(at, Faults::fail, number);
-      message = error_of([&] { write_file(folder / "a", kPieces); });
+      message = test::message_of([&] { write_file(folder / "a", kPieces); });
     }
     CAPTURE(at, number, Faults::last_call, message);
     CHECK(message.starts_with(folder / "a: cannot write: "));
@@ -179,7 +180,7 @@ TEST_CASE("temporary files of running processes, and other files, are not remove
 TEST_CASE("a path that cannot be written is refused with the system's reason") {
   const TempFolder folder;
   folder.write("file", "x");
-  const auto message = [&](const std::string& path) { return error_of([&] { write_file(path, "x"); }); };
+  const auto message = [&](const std::string& path) { return test::message_of([&] { write_file(path, "x"); }); };
   CHECK(message(folder / "none/a") ==
         folder / "none/a: cannot write: No such file or directory; create its folder first");
   CHECK(message(folder / "file/a") == folder / "file/a: cannot write: Not a directory");
@@ -227,6 +228,6 @@ TEST_CASE("a device that takes no more says so in the system's words") {
   const TempFolder folder;
   const std::string path = folder / "full";
   REQUIRE(::symlink("/dev/full", path.c_str()) == 0);
-  CHECK(error_of([&] { io::write_file(path, "abcde"); }) ==
+  CHECK(test::message_of([&] { io::write_file(path, "abcde"); }) ==
         path + ": cannot write: No space left on device; free space and resume");
 }

@@ -7,7 +7,7 @@
 #include "core/random_state.hpp"
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
-#include "support/temp_folder.hpp"
+#include "support/message_of.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
 
@@ -43,17 +43,17 @@ TEST_CASE("arange counts as PyTorch does and picks int64 for whole arguments") {
 }
 
 TEST_CASE("arange refuses steps that lead nowhere and ranges too long") {
-  CHECK(error_of([] { arange(0, 5, 0); }) ==
+  CHECK(test::message_of([] { arange(0, 5, 0); }) ==
         "arange: the step does not lead from start to end: expected a positive step, got 0");
-  CHECK(error_of([] { arange(0, 5, -1); }) ==
+  CHECK(test::message_of([] { arange(0, 5, -1); }) ==
         "arange: the step does not lead from start to end: expected a positive step, got -1");
-  CHECK(error_of([] { arange(5, 0); }) ==
+  CHECK(test::message_of([] { arange(5, 0); }) ==
         "arange: the step does not lead from start to end: expected a negative step, got 1");
-  CHECK(error_of([] { arange(0, 1e300, 1.0); }) ==
+  CHECK(test::message_of([] { arange(0, 1e300, 1.0); }) ==
         "arange: number of elements overflows 64 bits: expected finite numbers, got start 0, end 1e+300, step 1");
-  CHECK(error_of([] { arange(0, NAN); }) ==
+  CHECK(test::message_of([] { arange(0, NAN); }) ==
         "arange: number of elements overflows 64 bits: expected finite numbers, got start 0, end nan, step 1");
-  CHECK(error_of([] { arange(0, 3, 0.5, DType::int64); }) ==
+  CHECK(test::message_of([] { arange(0, 3, 0.5, DType::int64); }) ==
         "arange: the number is no int64: expected a whole number, got 0.5");
 }
 
@@ -61,8 +61,9 @@ TEST_CASE("linspace includes both ends") {
   CHECK(values(linspace(-1, 2, 7, DType::float64)) == Values{-1, -0.5, 0, 0.5, 1, 1.5, 2});
   CHECK(values(linspace(3, 5, 1, DType::float64)) == Values{3});
   CHECK(linspace(0, 1, 0).shape() == Shape{0});
-  CHECK(error_of([] { linspace(0, 1, -2); }) == "linspace: the number of steps is negative: expected >= 0, got -2");
-  CHECK(error_of([] { linspace(0, 1, 3, DType::int64); }) ==
+  CHECK(test::message_of([] { linspace(0, 1, -2); }) ==
+        "linspace: the number of steps is negative: expected >= 0, got -2");
+  CHECK(test::message_of([] { linspace(0, 1, 3, DType::int64); }) ==
         "linspace: element type not supported: expected float32 or float64, got int64");
 }
 
@@ -70,13 +71,14 @@ TEST_CASE("eye, full and their like fill as they say") {
   CHECK(values(eye(2, 3)) == Values{1, 0, 0, 0, 1, 0});
   CHECK(eye(3).shape() == Shape{3, 3});
   CHECK(eye(2, 2, DType::int64).to_vector<std::int64_t>() == Whole{1, 0, 0, 1});
-  CHECK(error_of([] { eye(-2); }) == "shape: extents must not be negative: expected >= 0, got -2 in dimension 0");
+  CHECK(test::message_of([] { eye(-2); }) ==
+        "shape: extents must not be negative: expected >= 0, got -2 in dimension 0");
   const Tensor x = full({2, 3}, 2.5, DType::float64);
   CHECK(values(ones_like(x)) == Values(6, 1));
   CHECK(values(zeros_like(x)) == Values(6, 0));
   CHECK(values(full_like(x, 7)) == Values(6, 7));
   CHECK(empty_like(x).dtype() == DType::float64);
-  CHECK(error_of([] { full({2}, 2.5, DType::int64); }) ==
+  CHECK(test::message_of([] { full({2}, 2.5, DType::int64); }) ==
         "full: the number is no int64: expected a whole number, got 2.5");
 }
 
@@ -87,26 +89,28 @@ TEST_CASE("tensor reads nested lists and refuses ragged ones") {
   CHECK(tensor({1, 2}, DType::float64).dtype() == DType::float64);
   CHECK(tensor({INT64_MAX, INT64_MIN}).to_vector<std::int64_t>() == Whole{INT64_MAX, INT64_MIN});
   CHECK(tensor(3.5).shape() == Shape{});
-  CHECK(error_of([] { tensor({{1, 2}, {3}}); }) == "tensor: ragged list: expected 2 elements in dimension 1, got 1");
-  CHECK(error_of([] {
+  CHECK(test::message_of([] {
+          tensor({{1, 2}, {3}});
+        }) == "tensor: ragged list: expected 2 elements in dimension 1, got 1");
+  CHECK(test::message_of([] {
           tensor({{1, 2}, 3});
         }) == "tensor: ragged list: expected the same nesting everywhere, got numbers beside lists in dimension 0");
-  CHECK(error_of([] { tensor({1.5}, DType::int64); }) ==
+  CHECK(test::message_of([] { tensor({1.5}, DType::int64); }) ==
         "tensor: the number is no int64: expected a whole number, got 1.5");
-  CHECK(error_of([] {
+  CHECK(test::message_of([] {
           from_data(std::vector<double>{1, 2, 3}, {2, 2});
         }) == "from_data: the elements do not fill the shape: expected 4 for [2, 2], got 3");
 }
 
 TEST_CASE("shapes too large are refused before anything is allocated") {
-  CHECK(error_of([] { empty({std::int64_t(1) << 61}, DType::float64); }) ==
+  CHECK(test::message_of([] { empty({std::int64_t(1) << 61}, DType::float64); }) ==
         "empty: number of bytes overflows 64 bits: expected below 2^63, got shape [2305843009213693952]");
-  CHECK(error_of([] {
+  CHECK(test::message_of([] {
           zeros({(std::int64_t(1) << 60) - 1, (std::int64_t(1) << 60) - 1});
         }) ==
         "shape: number of elements overflows 64 bits: expected a product below 2^63, got 1152921504606846975 in "
         "dimension 1");
-  CHECK(error_of([] {
+  CHECK(test::message_of([] {
           zeros({1, 1, 1, 1, 1, 1, 1, 1, 1});
         }) == "shape: too many dimensions: expected at most 8, got 9");
 }
@@ -170,16 +174,18 @@ TEST_CASE("random numbers have the range and the moments they promise") {
 }
 
 TEST_CASE("random functions refuse empty ranges and whole types") {
-  CHECK(error_of([] { rand({2}, DType::int64); }) ==
+  CHECK(test::message_of([] { rand({2}, DType::int64); }) ==
         "rand: element type not supported: expected float32 or float64, got int64");
-  CHECK(error_of([] { randn({2}, DType::int64); }) ==
+  CHECK(test::message_of([] { randn({2}, DType::int64); }) ==
         "randn: element type not supported: expected float32 or float64, got int64");
-  CHECK(error_of([] { uniform({2}, 3, 1); }) ==
+  CHECK(test::message_of([] { uniform({2}, 3, 1); }) ==
         "uniform: the range must be finite and not turned around: expected low <= high, got low 3, high 1");
-  CHECK(error_of([] { uniform({2}, 0, INFINITY); }) ==
+  CHECK(test::message_of([] { uniform({2}, 0, INFINITY); }) ==
         "uniform: the range must be finite and not turned around: expected low <= high, got low 0, high inf");
-  CHECK(error_of([] { randint(5, 5, {2}); }) == "randint: the range is empty: expected low < high, got low 5, high 5");
-  CHECK(error_of([] { randperm(-1); }) == "shape: extents must not be negative: expected >= 0, got -1 in dimension 0");
+  CHECK(test::message_of([] { randint(5, 5, {2}); }) ==
+        "randint: the range is empty: expected low < high, got low 5, high 5");
+  CHECK(test::message_of([] { randperm(-1); }) ==
+        "shape: extents must not be negative: expected >= 0, got -1 in dimension 0");
 }
 
 TEST_CASE("threads never draw the same positions") {
@@ -202,7 +208,7 @@ TEST_CASE("the number of threads is at least one") {
   const int kept = get_num_threads();
   set_num_threads(3);
   CHECK(get_num_threads() == 3);
-  CHECK(error_of([] { set_num_threads(0); }) ==
+  CHECK(test::message_of([] { set_num_threads(0); }) ==
         "set_num_threads: the number of threads must be positive: expected >= 1, got 0");
   CHECK(get_num_threads() == 3);
   set_num_threads(kept);

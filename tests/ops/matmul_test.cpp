@@ -1,5 +1,5 @@
 #include "support/catch.hpp"
-#include "support/temp_folder.hpp"
+#include "support/message_of.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
@@ -49,34 +49,34 @@ TEST_CASE("gradients of empty products are zeros of the right shape") {
 }
 
 TEST_CASE("matmul refuses operands that do not fit") {
-  CHECK(error_of([] {
+  CHECK(test::message_of([] {
           matmul(zeros({64, 784}), zeros({128, 10}));
         }) == "matmul: inner dimensions differ: expected [784, *], got [128, 10]");
-  CHECK(error_of([] {
+  CHECK(test::message_of([] {
           matmul(zeros({64, 784}), zeros({128, 10}), false, true);
         }) == "matmul: inner dimensions differ: expected [*, 784], got [128, 10]");
-  CHECK(error_of([] {
+  CHECK(test::message_of([] {
           matmul(zeros({64, 784}), zeros({3, 128, 10}));
         }) == "matmul: inner dimensions differ: expected [..., 784, *], got [3, 128, 10]");
-  CHECK(error_of([] {
+  CHECK(test::message_of([] {
           matmul(zeros({3, 5}), zeros({7}));
         }) == "matmul: inner dimensions differ: expected [5], got [7]");
-  CHECK(error_of([] { matmul(tensor(1.0), zeros({7})); }) ==
+  CHECK(test::message_of([] { matmul(tensor(1.0), zeros({7})); }) ==
         "matmul: a is a scalar: expected at least 1 dimension, got shape []; use mul");
-  CHECK(error_of([] { matmul(zeros({7}), tensor(1.0)); }) ==
+  CHECK(test::message_of([] { matmul(zeros({7}), tensor(1.0)); }) ==
         "matmul: b is a scalar: expected at least 1 dimension, got shape []; use mul");
-  CHECK(error_of([] {
+  CHECK(test::message_of([] {
           matmul(zeros({7}), zeros({7, 2}), true, false);
         }) == "matmul: a is a vector and cannot be transposed: expected at least 2 dimensions, got [7]");
-  CHECK(error_of([] {
+  CHECK(test::message_of([] {
           matmul(zeros({2, 3, 5}), zeros({7, 5, 2}));
         }) ==
         "matmul: batches do not broadcast: expected equal extents or 1 counted from the back, got [2, 3, 5] and "
         "[7, 5, 2]");
-  CHECK(error_of([] {
+  CHECK(test::message_of([] {
           matmul(zeros({2, 3}), zeros({3, 2}, DType::float64));
         }) == "matmul: element types differ: expected float32, got float64; convert with to()");
-  CHECK(error_of([] {
+  CHECK(test::message_of([] {
           matmul(tensor({1, 2}), tensor({1, 2}));
         }) == "matmul: element type not supported: expected float32 or float64, got int64; convert with to()");
 }

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "support/catch.hpp"
-#include "support/temp_folder.hpp"
+#include "support/message_of.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
@@ -22,11 +22,11 @@ TEST_CASE("reductions name dimensions from either end and may keep them") {
   CHECK(sum(x, {0, 1, 2}, true).shape() == Shape{1, 1, 1});
   CHECK(sum(x, {}).shape() == Shape{});
   CHECK(x.sum(-1).shape() == Shape{2, 3});
-  CHECK(error_of([&] { sum(x, {0, 3}); }) == "sum: dimension out of range: expected -3 to 2, got 3");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] { sum(x, {0, 3}); }) == "sum: dimension out of range: expected -3 to 2, got 3");
+  CHECK(test::message_of([&] {
           mean(to(x, DType::float32), {1, -2});
         }) == "mean: a dimension is named twice: expected different dimensions, got -2 again");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           sum(x, {0, 1, 2, 3, 4, 5, 6, 7, 8});
         }) == "dims: too many dimensions: expected at most 8, got 9");
 }
@@ -38,12 +38,12 @@ TEST_CASE("whole numbers are summed as whole numbers and have no mean") {
   CHECK(max(x).dtype() == DType::int64);
   CHECK(logsumexp(tensor({0, 0}), 0).dtype() == DType::float32);
   const std::string tail = ": element type not supported: expected float32 or float64, got int64; convert with to()";
-  CHECK(error_of([&] { mean(x); }) == "mean" + tail);
-  CHECK(error_of([&] { var(x); }) == "var" + tail);
-  CHECK(error_of([&] { taper::std(x); }) == "std" + tail);
-  CHECK(error_of([&] { norm(x); }) == "norm" + tail);
-  CHECK(error_of([&] { softmax(x, 0); }) == "softmax" + tail);
-  CHECK(error_of([&] { log_softmax(x, 0); }) == "log_softmax" + tail);
+  CHECK(test::message_of([&] { mean(x); }) == "mean" + tail);
+  CHECK(test::message_of([&] { var(x); }) == "var" + tail);
+  CHECK(test::message_of([&] { taper::std(x); }) == "std" + tail);
+  CHECK(test::message_of([&] { norm(x); }) == "norm" + tail);
+  CHECK(test::message_of([&] { softmax(x, 0); }) == "softmax" + tail);
+  CHECK(test::message_of([&] { log_softmax(x, 0); }) == "log_softmax" + tail);
 }
 
 TEST_CASE("reductions over nothing give the neutral element, extremes are refused") {
@@ -58,14 +58,14 @@ TEST_CASE("reductions over nothing give the neutral element, extremes are refuse
   CHECK(amax(x, 1).shape() == Shape{0});
   CHECK(argmax(x, 1).shape() == Shape{0});
   const std::string tail = ": nothing to reduce: expected at least 1 element in dimension 0, got [0, 3]";
-  CHECK(error_of([&] { max(x); }) == "max" + tail);
-  CHECK(error_of([&] { min(x, 0); }) == "min" + tail);
-  CHECK(error_of([&] { amax(x, {0, 1}); }) == "amax" + tail);
-  CHECK(error_of([&] { amin(x, 0); }) == "amin" + tail);
-  CHECK(error_of([&] { argmax(x); }) == "argmax" + tail);
-  CHECK(error_of([&] { argmin(x, 0); }) == "argmin" + tail);
-  CHECK(error_of([&] { norm(x, INFINITY); }) == "norm" + tail);
-  CHECK(error_of([&] { norm(x, NAN); }) == "norm: p is no number: expected a number or infinity, got nan");
+  CHECK(test::message_of([&] { max(x); }) == "max" + tail);
+  CHECK(test::message_of([&] { min(x, 0); }) == "min" + tail);
+  CHECK(test::message_of([&] { amax(x, {0, 1}); }) == "amax" + tail);
+  CHECK(test::message_of([&] { amin(x, 0); }) == "amin" + tail);
+  CHECK(test::message_of([&] { argmax(x); }) == "argmax" + tail);
+  CHECK(test::message_of([&] { argmin(x, 0); }) == "argmin" + tail);
+  CHECK(test::message_of([&] { norm(x, INFINITY); }) == "norm" + tail);
+  CHECK(test::message_of([&] { norm(x, NAN); }) == "norm: p is no number: expected a number or infinity, got nan");
 }
 
 TEST_CASE("a reduction of nothing has an empty gradient and gives zeros where nothing else arrives") {
@@ -81,7 +81,7 @@ TEST_CASE("scalars are reduced along their imagined dimension") {
   CHECK(max(x, 0).indices.item() == 0);
   CHECK(softmax(x, 0).item() == 1);
   CHECK(argmax(x).item() == 0);
-  CHECK(error_of([&] { sum(x, 1); }) == "sum: dimension out of range: expected -1 to 0, got 1");
+  CHECK(test::message_of([&] { sum(x, 1); }) == "sum: dimension out of range: expected -1 to 0, got 1");
 }
 
 TEST_CASE("equal extremes: max along a dimension sends the gradient to the first, amax shares it") {

@@ -2,7 +2,7 @@
 #include <numeric>
 
 #include "support/catch.hpp"
-#include "support/temp_folder.hpp"
+#include "support/message_of.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
@@ -48,41 +48,45 @@ TEST_CASE("scalars take part in changes of shape") {
 
 TEST_CASE("reshape refuses extents that do not fit") {
   const Tensor x = counted({2, 3});
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           x.reshape({4, 2});
         }) == "reshape: number of elements differs: expected 6 for [2, 3], got 8 for [4, 2]");
-  CHECK(error_of([&] { x.view({7}); }) == "view: number of elements differs: expected 6 for [2, 3], got 7 for [7]");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] { x.view({7}); }) ==
+        "view: number of elements differs: expected 6 for [2, 3], got 7 for [7]");
+  CHECK(test::message_of([&] {
           x.reshape({-1, -1});
         }) == "reshape: more than one extent is -1: expected at most 1, got [-1, -1]");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           x.reshape({4, -1});
         }) ==
         "reshape: the extents beside -1 do not divide the number of elements: expected a divisor of 6, got 4 for "
         "[4, -1]");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           zeros({0, 3}).reshape({0, -1});
         }) == "reshape: -1 stands beside an extent of 0: expected extents that determine it, got [0, -1]");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           x.reshape({-2, 3});
         }) == "shape: extents must not be negative: expected >= 0, got -2 in dimension 0");
   const std::vector<std::int64_t> many(255, 0);
-  CHECK(error_of([&] { reshape(x, Extents(many)); }) == "shape: too many dimensions: expected at most 8, got 255");
-  CHECK(error_of([&] { expand(x, Extents(many)); }) == "shape: too many dimensions: expected at most 8, got 255");
-  CHECK(error_of([&] { x.flatten(1, 0); }) == "flatten: start_dim comes after end_dim: expected at most 0, got 1");
-  CHECK(error_of([&] { x.squeeze(2); }) == "squeeze: dimension out of range: expected -2 to 1, got 2");
-  CHECK(error_of([&] { x.unsqueeze(4); }) == "unsqueeze: dimension out of range: expected -3 to 2, got 4");
+  CHECK(test::message_of([&] { reshape(x, Extents(many)); }) ==
+        "shape: too many dimensions: expected at most 8, got 255");
+  CHECK(test::message_of([&] { expand(x, Extents(many)); }) ==
+        "shape: too many dimensions: expected at most 8, got 255");
+  CHECK(test::message_of([&] { x.flatten(1, 0); }) ==
+        "flatten: start_dim comes after end_dim: expected at most 0, got 1");
+  CHECK(test::message_of([&] { x.squeeze(2); }) == "squeeze: dimension out of range: expected -2 to 1, got 2");
+  CHECK(test::message_of([&] { x.unsqueeze(4); }) == "unsqueeze: dimension out of range: expected -3 to 2, got 4");
 }
 
 TEST_CASE("expand repeats extents of 1 and refuses others") {
   const Tensor x = counted({3, 1});
   CHECK(values(x.expand({2, -1, 2})) == Values{0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2});
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           x.expand({2, 5});
         }) == "expand: the shape does not fit: expected extents that repeat [3, 1], got [2, 5]");
-  CHECK(error_of([&] { x.expand({3}); }) ==
+  CHECK(test::message_of([&] { x.expand({3}); }) ==
         "expand: the shape does not fit: expected extents that repeat [3, 1], got [3]");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           x.expand({-1, 3, 1});
         }) == "expand: the shape does not fit: expected extents that repeat [3, 1], got [-1, 3, 1]");
 }
@@ -91,12 +95,12 @@ TEST_CASE("transpose and permute copy in the new order") {
   const Tensor x = counted({2, 3});
   CHECK(values(x.transpose(0, 1)) == Values{0, 3, 1, 4, 2, 5});
   CHECK(counted({2, 3, 5}).permute({2, 0, 1}).shape() == Shape{5, 2, 3});
-  CHECK(error_of([&] { x.permute({0}); }) == "permute: one entry for each dimension: expected 2, got 1");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] { x.permute({0}); }) == "permute: one entry for each dimension: expected 2, got 1");
+  CHECK(test::message_of([&] {
           x.permute({0, -2});
         }) == "permute: a dimension is named twice: expected different dimensions, got -2 again");
-  CHECK(error_of([&] { x.permute({0, 2}); }) == "permute: dimension out of range: expected -2 to 1, got 2");
-  CHECK(error_of([&] { x.transpose(0, 3); }) == "transpose: dimension out of range: expected -2 to 1, got 3");
+  CHECK(test::message_of([&] { x.permute({0, 2}); }) == "permute: dimension out of range: expected -2 to 1, got 2");
+  CHECK(test::message_of([&] { x.transpose(0, 3); }) == "transpose: dimension out of range: expected -2 to 1, got 3");
 }
 
 TEST_CASE("narrow and select take ranges and refuse what lies outside") {
@@ -104,13 +108,13 @@ TEST_CASE("narrow and select take ranges and refuse what lies outside") {
   CHECK(values(x.narrow(1, -2, 2)) == Values{3, 4, 8, 9});
   CHECK(x.narrow(1, 5, 0).shape() == Shape{2, 0});
   CHECK(values(x.select(0, -1)) == Values{5, 6, 7, 8, 9});
-  CHECK(error_of([&] { x.narrow(1, 6, 0); }) == "narrow: start out of range: expected -5 to 5, got 6");
-  CHECK(error_of([&] { x.narrow(1, 3, 3); }) == "narrow: length out of range: expected 0 to 2, got 3");
-  CHECK(error_of([&] { x.narrow(1, 3, INT64_MAX); }) ==
+  CHECK(test::message_of([&] { x.narrow(1, 6, 0); }) == "narrow: start out of range: expected -5 to 5, got 6");
+  CHECK(test::message_of([&] { x.narrow(1, 3, 3); }) == "narrow: length out of range: expected 0 to 2, got 3");
+  CHECK(test::message_of([&] { x.narrow(1, 3, INT64_MAX); }) ==
         "narrow: length out of range: expected 0 to 2, got 9223372036854775807");
-  CHECK(error_of([&] { x.narrow(1, 0, -1); }) == "narrow: length out of range: expected 0 to 5, got -1");
-  CHECK(error_of([&] { x.select(1, 5); }) == "select: index out of range: expected -5 to 4, got 5");
-  CHECK(error_of([&] { tensor(1.0).narrow(0, 0, 1); }) ==
+  CHECK(test::message_of([&] { x.narrow(1, 0, -1); }) == "narrow: length out of range: expected 0 to 5, got -1");
+  CHECK(test::message_of([&] { x.select(1, 5); }) == "select: index out of range: expected -5 to 4, got 5");
+  CHECK(test::message_of([&] { tensor(1.0).narrow(0, 0, 1); }) ==
         "narrow: a scalar has no dimension: expected at least 1 dimension, got shape []");
 }
 
@@ -130,10 +134,13 @@ TEST_CASE("split and chunk cut as PyTorch does") {
   CHECK(sizes(split(zeros({0, 3}), 3)) == Sizes{0});
   CHECK(values(split(x, 3)[2]) == Values{12, 13});
   CHECK(sizes(split(x, INT64_MAX)) == Sizes{7});
-  CHECK(error_of([&] { split(x, 0); }) == "split: the size must be positive: expected >= 1, got 0");
-  CHECK(error_of([&] { chunk(x, -1); }) == "chunk: the number of chunks must be positive: expected >= 1, got -1");
-  CHECK(error_of([&] { split(x, Sizes{3, 3}, 0); }) == "split: sizes must add up to the extent: expected 7, got 6");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] { split(x, 0); }) == "split: the size must be positive: expected >= 1, got 0");
+  CHECK(test::message_of([&] { chunk(x, -1); }) ==
+        "chunk: the number of chunks must be positive: expected >= 1, got -1");
+  CHECK(test::message_of([&] {
+          split(x, Sizes{3, 3}, 0);
+        }) == "split: sizes must add up to the extent: expected 7, got 6");
+  CHECK(test::message_of([&] {
           split(x, Sizes{5, 3}, 0);
         }) == "split: sizes must add up to the extent: expected 0 to 2, got 3");
 }
@@ -143,21 +150,21 @@ TEST_CASE("index_select and gather check every index before they read") {
   CHECK(values(x.index_select(0, tensor({2, 0, 2}))) == Values{10, 11, 12, 13, 14, 0, 1, 2, 3, 4, 10, 11, 12, 13, 14});
   CHECK(x.index_select(1, zeros({0}, DType::int64)).shape() == Shape{3, 0});
   CHECK(values(x.gather(1, tensor({{4}, {0}}))) == Values{4, 5});
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           x.index_select(0, tensor({0, 1, 3}));
         }) == "index_select: index out of range: expected 0 to 2, got 3 in row 2");
-  CHECK(error_of([&] { x.index_select(1, tensor({-1})); }) ==
+  CHECK(test::message_of([&] { x.index_select(1, tensor({-1})); }) ==
         "index_select: index out of range: expected 0 to 4, got -1 in row 0");
-  CHECK(error_of([&] { x.index_select(0, tensor({0.0})); }) ==
+  CHECK(test::message_of([&] { x.index_select(0, tensor({0.0})); }) ==
         "index_select: indices must be whole numbers: expected int64, got float32");
-  CHECK(error_of([&] { x.index_select(0, tensor({{0}})); }) ==
+  CHECK(test::message_of([&] { x.index_select(0, tensor({{0}})); }) ==
         "index_select: the index must be a vector: expected 1 dimension, got [1, 1]");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           x.gather(1, tensor({{4, 0}, {0, 1000}}));
         }) == "gather: index out of range: expected 0 to 4, got 1000 in row 3");
-  CHECK(error_of([&] { x.gather(1, tensor({0})); }) ==
+  CHECK(test::message_of([&] { x.gather(1, tensor({0})); }) ==
         "gather: the index does not fit: expected at most [3, 5] outside the gathered dimension 1, got [1]");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           x.gather(0, zeros({2, 7}, DType::int64));
         }) == "gather: the index does not fit: expected at most [3, 5] outside the gathered dimension 0, got [2, 7]");
 }
@@ -170,17 +177,17 @@ TEST_CASE("cat and stack join, promote and refuse") {
   CHECK(stack({a, a, a}, 2).shape() == Shape{2, 3, 3});
   CHECK(stack({tensor(1.0), tensor(2.0)}).shape() == Shape{2});
   CHECK(cat({a, zeros({0, 3})}, 0).shape() == Shape{2, 3});
-  CHECK(error_of([] { cat({}); }) == "cat: nothing to join: expected at least 1 tensor, got 0");
-  CHECK(error_of([] { stack({}); }) == "stack: nothing to join: expected at least 1 tensor, got 0");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([] { cat({}); }) == "cat: nothing to join: expected at least 1 tensor, got 0");
+  CHECK(test::message_of([] { stack({}); }) == "stack: nothing to join: expected at least 1 tensor, got 0");
+  CHECK(test::message_of([&] {
           cat({a, a, b}, 0);
         }) == "cat: shapes differ outside the joined dimension: expected [*, 3], got [2, 1] in part 2");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           cat({a, tensor({1.0})}, 0);
         }) == "cat: shapes differ outside the joined dimension: expected [*, 3], got [1] in part 1");
-  CHECK(error_of([] { cat({tensor(1.0)}); }) ==
+  CHECK(test::message_of([] { cat({tensor(1.0)}); }) ==
         "cat: a scalar has no dimension: expected at least 1 dimension, got shape []");
-  CHECK(error_of([&] { stack({a, b}); }) == "stack: shapes differ: expected [2, 3], got [2, 1] in part 1");
+  CHECK(test::message_of([&] { stack({a, b}); }) == "stack: shapes differ: expected [2, 3], got [2, 1] in part 1");
 }
 
 TEST_CASE("more parts are joined than a node can have inputs") {
@@ -219,45 +226,47 @@ TEST_CASE("pad follows its mode and refuses amounts that do not fit") {
   CHECK(values(pad(x, {2, 1}, PadMode::replicate)) == Values{1, 1, 1, 2, 3, 4, 4});
   CHECK(values(pad(x, {4, 1}, PadMode::circular)) == Values{1, 2, 3, 4, 1, 2, 3, 4, 1});
   CHECK(pad(x, {-2, -2}).shape() == Shape{0});
-  CHECK(error_of([&] { pad(x, {}); }) ==
+  CHECK(test::message_of([&] { pad(x, {}); }) ==
         "pad: amounts come in pairs: expected {left, right} for each dimension, got 0 numbers");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           pad(x, {1, 2, 3});
         }) == "pad: amounts come in pairs: expected {left, right} for each dimension, got 3 numbers");
-  CHECK(error_of([&] { pad(x, {1, 2, 3, 4}); }) == "pad: more pairs than dimensions: expected at most 1, got 2");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
+          pad(x, {1, 2, 3, 4});
+        }) == "pad: more pairs than dimensions: expected at most 1, got 2");
+  CHECK(test::message_of([&] {
           pad(x, {4, 0}, PadMode::reflect);
         }) == "pad: reflect needs amounts below the extent: expected < 4, got 4 in dimension 0");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           pad(x, {0, 5}, PadMode::circular);
         }) == "pad: circular needs amounts up to the extent: expected <= 4, got 5 in dimension 0");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           pad(zeros({3, 0}), {1, 0}, PadMode::replicate);
         }) == "pad: replicate needs an edge to repeat: expected an extent >= 1, got 0 in dimension 1");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           pad(x, {-3, -2});
         }) == "pad: crops more than there is: expected at most 4, got -3 and -2 in dimension 0");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           pad(x, {5, -5});
         }) == "pad: crops more than there is: expected at most 4, got 5 and -5 in dimension 0");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           pad(x, {-4, 0}, PadMode::reflect);
         }) == "pad: crops more than there is: expected at most 3, got -4 and 0 in dimension 0");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           pad(x, {-5, 1}, PadMode::replicate);
         }) == "pad: crops more than there is: expected at most 3, got -5 and 1 in dimension 0");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           pad(x, {-2, 3}, PadMode::circular);
         }) == "pad: circular needs amounts up to the extent left: expected <= 2, got 3 in dimension 0");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           pad(x, {INT64_MIN, INT64_MIN});
         }) ==
         "pad: the extent overflows 64 bits: expected below 2^63, got -9223372036854775808 and -9223372036854775808 "
         "around 4");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           pad(x, {INT64_MAX, 1});
         }) == "pad: the extent overflows 64 bits: expected below 2^63, got 9223372036854775807 and 1 around 4");
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           pad(x, {1, 1}, PadMode::zeros, 0.5);
         }) == "pad: the number is no int64: expected a whole number, got 0.5");
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,14 +25,3 @@ class TempFolder {
 
 /// The bytes of a file, read with a plain stream.
 std::string slurp(const std::string& path);
-
-/// The sentence of the `taper::Error` that `call` throws; "(no error)" when it throws none.
-template <class Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "(no error)";
-}

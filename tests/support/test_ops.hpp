@@ -1,8 +1,11 @@
 #pragma once
 
-#include "taper/autograd.hpp"
+#include <string>
 
-/// Small float64 ops for tests of the engine alone, written as a user would write them.
+#include "taper/autograd.hpp"
+#include "taper/creation.hpp"
+
+/// What tests of the engine alone share: small float64 ops as a user would write them, leaves, sentences.
 namespace taper::test {
 
 using namespace autograd;
@@ -50,5 +53,18 @@ inline constexpr Op kPlus{
 
 inline Tensor product(const Tensor& a, const Tensor& b) { return apply(kProduct, {a, b}, a.shape(), a.dtype()); }
 inline Tensor plus(const Tensor& a, const Tensor& b) { return apply(kPlus, {a, b}, a.shape(), a.dtype()); }
+
+/// A float64 tensor whose gradient is kept.
+inline Tensor leaf(std::initializer_list<NestedList> values) { return tensor(values, DType::float64).requires_grad_(); }
+
+/// The sentence without the positions of nodes, which depend on what ran before.
+inline std::string without_positions(std::string sentence) {
+  for (std::size_t at = sentence.find('#'); at != std::string::npos; at = sentence.find('#', at + 1)) {
+    std::size_t end = at + 1;
+    while (end < sentence.size() && sentence[end] >= '0' && sentence[end] <= '9') ++end;
+    sentence.replace(at + 1, end - at - 1, "N");
+  }
+  return sentence;
+}
 
 }  // namespace taper::test

@@ -1,6 +1,7 @@
 #include "train/checkpoint.hpp"
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 #include "support/tiny_training.hpp"
 #include "taper/creation.hpp"
 #include "taper/io.hpp"
@@ -102,7 +103,7 @@ TEST_CASE("a checkpoint alone predicts as the trained model does") {
   const auto expected = predict(*result.trained.model, result.trained.prepare(x)).to_vector<float>();
   CHECK(predict(*model.model, model.prepare(x)).to_vector<float>() == expected);
   CHECK(predict(*model.model, model.prepare(x), 2).to_vector<float>() == expected);
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           model.prepare(zeros({5, 3, 6}));
         }) == "data: inputs do not fit the model: expected [N, 3, 5], got [5, 3, 6]");
 }
@@ -135,7 +136,7 @@ TEST_CASE("plain weights, newer formats and damaged metadata are refused as chec
   const std::string last = tiny.path("run/checkpoints/last.safetensors"), copy = tiny.path("changed.safetensors");
   const auto refusal = [&](auto change) {
     changed(tiny, last, change);
-    return error_of([&] { load_checkpoint(copy); });
+    return test::message_of([&] { load_checkpoint(copy); });
   };
   CHECK(refusal([](Tensors&, io::Metadata& m) { m.clear(); }) ==
         copy + ": not a checkpoint: expected the metadata of one, got plain weights; load them into a model");
@@ -177,10 +178,10 @@ TEST_CASE("a checkpoint of another model changes nothing of the model it is load
                                t.push_back({"fc.weight", zeros({3, 20}, DType::int64)});
                              }}) {
     const std::string path = changed(tiny, last, change);
-    const std::string message = error_of([&] { load_weights(path, *model); });
+    const std::string message = test::message_of([&] { load_weights(path, *model); });
     CHECK(message.starts_with(path + ": "));
     CHECK(values() == before);
-    CHECK(error_of([&] { load_for_prediction(path); }).starts_with(path + ": "));
+    CHECK(test::message_of([&] { load_for_prediction(path); }).starts_with(path + ": "));
   }
   load_weights(last, *model);
   CHECK(values() != before);
@@ -197,7 +198,7 @@ TEST_CASE("plain weights of PyTorch are loaded into a model") {
 
 TEST_CASE("layers whose names would be taken for the state of a training are refused") {
   CHECK_NOTHROW(check_names({{"optimizers.weight", zeros({1})}}));
-  CHECK(error_of([] {
+  CHECK(test::message_of([] {
           check_names({{"optimizer.weight", zeros({1})}});
         }) == "checkpoint: layer name is taken by checkpoints: expected another than optimizer, got optimizer.weight");
 }

@@ -1,7 +1,7 @@
 #include "train/evaluate.hpp"
 
 #include "support/catch.hpp"
-#include "support/temp_folder.hpp"
+#include "support/message_of.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/dropout.hpp"
 #include "taper/nn/linear.hpp"
@@ -29,7 +29,7 @@ TEST_CASE("predictions do not depend on the batch size, record nothing and keep 
   for (const std::int64_t size : {1, 2, 7, 11})
     CHECK(predict(model, x, size).to_vector<float>() == whole.to_vector<float>());
   CHECK(model.is_training());
-  CHECK(error_of([&] { predict(model, x, 0); }) == "evaluate: batch_size: expected >= 1, got 0");
+  CHECK(test::message_of([&] { predict(model, x, 0); }) == "evaluate: batch_size: expected >= 1, got 0");
 }
 
 TEST_CASE("predictions and evaluations use running statistics, and leave them alone") {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "support/catch.hpp"
-#include "support/temp_folder.hpp"
+#include "support/message_of.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
 
@@ -125,7 +125,7 @@ TEST_CASE("saved sums go on where they were") {
   CHECK(loaded.mean_loss() == 1.25 / 7);
   CHECK(loaded.top5 == 7);
   CHECK(MetricSums{}.save("progress.").empty());
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           loaded.load("progress.", std::vector<NamedTensor>{{"progress.counts", zeros({2})}});
         }) == "checkpoint: progress.*: expected three counts, got float32 [2]");
 }

@@ -1,6 +1,7 @@
 #include <sstream>
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 #include "support/tiny_training.hpp"
 #include "taper/creation.hpp"
 #include "taper/io.hpp"
@@ -143,7 +144,7 @@ TEST_CASE("resuming with another model is refused with every difference") {
   const TinyTraining tiny;
   tiny.last_of("run", {{"train.epochs", "1"}});
   const RunDirectory run = RunDirectory::open(tiny.path("run"));
-  CHECK(error_of([&] {
+  CHECK(test::message_of([&] {
           resume(tiny.config({{"model.layers[0].out_channels", "6"}, {"optimizer.lr", "0.5"}, {"train.epochs", "9"}}),
                  run);
         }) == run.last() +
@@ -162,7 +163,7 @@ TEST_CASE("resuming with other data is refused, with the same data elsewhere it 
   CHECK(resume(tiny.config({{"data.train.path", '"' + elsewhere + '"'}, {"train.epochs", "2"}}), run).progress.epoch ==
         2);
   io::save_npz(tiny.data_path(), {{"x", zeros({14, 3, 5})}, {"y", zeros({14}, DType::int64)}});
-  const std::string message = error_of([&] { resume(tiny.config(), run); });
+  const std::string message = test::message_of([&] { resume(tiny.config(), run); });
   CHECK(message.starts_with(run.last() +
                             ": cannot resume: expected the run's own config and data, got other ones:\n  " +
                             tiny.data_path() + ": "));

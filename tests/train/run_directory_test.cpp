@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 #include "support/temp_folder.hpp"
 
 using taper::train::RunDirectory;
@@ -28,13 +29,13 @@ TEST_CASE("a folder that holds something is refused unless it may be replaced") 
   const std::string path = folder / "run";
   { RunDirectory::create_at(path).write("metrics.csv", "epoch\n1\n"); }
   const std::string file = folder.write("run/mine.txt", "mine");
-  CHECK(error_of([&] { RunDirectory::create_at(path); }) ==
+  CHECK(taper::test::message_of([&] { RunDirectory::create_at(path); }) ==
         path + ": the folder is not empty: expected a new or an empty one; use --force to replace the run");
   CHECK(fs::exists(path + "/metrics.csv"));
   RunDirectory::create_at(path, true);
   CHECK_FALSE(fs::exists(path + "/metrics.csv"));
   CHECK(slurp(file) == "mine");
-  CHECK(error_of([&] { RunDirectory::create_at(file); }) ==
+  CHECK(taper::test::message_of([&] { RunDirectory::create_at(file); }) ==
         file + ": cannot hold a run: expected a folder, got a file");
 }
 
@@ -44,8 +45,8 @@ TEST_CASE("a second run in one folder is refused as long as the first lives") {
   const std::string refusal = path + ": another run is writing here; wait for its end or choose another folder";
   {
     const RunDirectory first = RunDirectory::create_at(path);
-    CHECK(error_of([&] { RunDirectory::create_at(path, true); }) == refusal);
-    CHECK(error_of([&] { RunDirectory::open(path); }) == refusal);
+    CHECK(taper::test::message_of([&] { RunDirectory::create_at(path, true); }) == refusal);
+    CHECK(taper::test::message_of([&] { RunDirectory::open(path); }) == refusal);
   }
   CHECK(RunDirectory::open(path).path() == path);
 }
@@ -54,14 +55,14 @@ TEST_CASE("a folder that cannot be written is refused") {
   if (::geteuid() == 0) return;  // nothing is closed to the administrator
   TempFolder folder;
   fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
-  CHECK(error_of([&] { RunDirectory::create("a", folder.path()); }) ==
+  CHECK(taper::test::message_of([&] { RunDirectory::create("a", folder.path()); }) ==
         folder.path() + "/a: cannot create the folder: Permission denied");
   fs::permissions(folder.path(), fs::perms::owner_all);
 }
 
 TEST_CASE("what is no run cannot be opened") {
   TempFolder folder;
-  CHECK(error_of([&] { RunDirectory::open(folder.path()); }) ==
+  CHECK(taper::test::message_of([&] { RunDirectory::open(folder.path()); }) ==
         folder.path() + ": not a run: expected a folder with checkpoints/last.safetensors");
 }
 
@@ -82,7 +83,7 @@ TEST_CASE("metrics start with their header and keep the rows of finished epochs"
   for (const char* row : {"1,0.5", "2,0.25", "3,0.1"}) run.append("metrics.csv", row);
   run.start_metrics({"epoch", "lr"}, 2);
   CHECK(slurp(run.file("metrics.csv")) == "epoch,lr\n1,0.5\n2,0.25\n");
-  CHECK(error_of([&] {
+  CHECK(taper::test::message_of([&] {
           run.start_metrics({"epoch", "train_loss"}, 2);
         }) == run.file("metrics.csv") + ": the run has other columns: expected epoch,train_loss, got epoch,lr");
   run.start_metrics({"epoch"}, 0);
