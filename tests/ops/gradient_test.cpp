@@ -4,7 +4,6 @@
 
 #include "support/catch.hpp"
 #include "support/linear_parts.hpp"
-#include "support/temp_folder.hpp"
 #include "support/test_ops.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
