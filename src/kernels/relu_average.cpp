@@ -8,7 +8,7 @@
 
 namespace taper::kernels {
 
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 
 namespace {
 
@@ -35,22 +35,62 @@ Factors<float>::Pair quarter() {
   return Factors<float>::at(table, 0);
 }
 
+#if defined(__AVX512F__)
+
 /// The first n lanes, at most all.
-__mmask16 lanes_before(std::int64_t n) {
-  return static_cast<__mmask16>(_bzhi_u32(0xffff, static_cast<unsigned>(std::clamp<std::int64_t>(n, 0, kWidth))));
+class FirstLanes {
+ public:
+  explicit FirstLanes(std::int64_t n)
+      : lanes_(
+            static_cast<__mmask16>(_bzhi_u32(0xffff, static_cast<unsigned>(std::clamp<std::int64_t>(n, 0, kWidth))))) {}
+
+  [[gnu::always_inline]] Floats load(const float* x) const { return Floats(_mm512_maskz_loadu_ps(lanes_, x)); }
+  [[gnu::always_inline]] void store(const Floats& v, float* y) const { _mm512_mask_storeu_ps(y, lanes_, __m512(v)); }
+
+ private:
+  __mmask16 lanes_;
+};
+
+/// max(v, 0), and which lanes are kept; NaN is.
+[[gnu::always_inline]] inline Floats positive_part(const Floats& v, std::uint16_t& kept) {
+  kept = _mm512_cmp_ps_mask(__m512(v), __m512{}, _CMP_NLE_UQ);
+  return Floats(_mm512_maskz_mov_ps(kept, __m512(v)));
 }
 
-/// max(x, 0) of some lanes, and which are kept; NaN is.
-[[gnu::always_inline]] inline Floats positive_part(const float* x, __mmask16 lanes, std::uint16_t& kept) {
-  const __m512 v = _mm512_maskz_loadu_ps(lanes, x);
-  kept = _mm512_cmp_ps_mask(v, __m512{}, _CMP_NLE_UQ);
-  return Floats(_mm512_maskz_mov_ps(kept, v));
+/// v where it is kept, else 0.
+[[gnu::always_inline]] inline Floats kept_part(const Floats& v, std::uint16_t kept) {
+  return Floats(_mm512_maskz_mov_ps(kept, __m512(v)));
 }
 
-/// dx = dy of some lanes where they are kept, else 0.
-[[gnu::always_inline]] inline void store_kept(const Floats& dy, std::uint16_t kept, __mmask16 lanes, float* dx) {
-  _mm512_mask_storeu_ps(dx, lanes, _mm512_maskz_mov_ps(kept, __m512(dy)));
+#else
+
+/// The first n lanes, at most all.
+class FirstLanes {
+ public:
+  explicit FirstLanes(std::int64_t n) : n_(n) {}
+
+  [[gnu::always_inline]] Floats load(const float* x) const { return average::load_some<float>(x, n_); }
+  [[gnu::always_inline]] void store(const Floats& v, float* y) const { average::store_some<float>(v, n_, y); }
+
+ private:
+  std::int64_t n_;
+};
+
+/// max(v, 0), and which lanes are kept; NaN is.
+[[gnu::always_inline]] inline Floats positive_part(const Floats& v, std::uint16_t& kept) {
+  const __m256 lanes = _mm256_cmp_ps(__m256(v), __m256{}, _CMP_NLE_UQ);
+  kept = static_cast<std::uint16_t>(_mm256_movemask_ps(lanes));
+  return Floats(_mm256_and_ps(__m256(v), lanes));
 }
+
+/// v where it is kept, else 0.
+[[gnu::always_inline]] inline Floats kept_part(const Floats& v, std::uint16_t kept) {
+  const __m256i bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+  const __m256i lanes = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(kept), bit), bit);
+  return Floats(_mm256_and_ps(__m256(v), _mm256_castsi256_ps(lanes)));
+}
+
+#endif
 
 bool is_pairs(const AvgPoolParams& p, int d) {
   return p.kernel[d] == 2 && p.stride[d] == 2 && p.in[d] % 2 == 0 && p.padding_left[d] == 0 &&
@@ -81,12 +121,13 @@ void relu_average(const AvgPoolParams& p, const float* x, float* y, std::uint16_
       // y_o = (max(x_{2 o}, 0) + max(x_{2 o + 1}, 0)) times its factor in both axes
       for (std::int64_t o = 0; o < width; o += kWidth, kept += 4) {
         const std::int64_t c = 2 * o, d = c + kWidth, n = 2 * (width - o);
-        const __mmask16 first = lanes_before(n), second = lanes_before(n - kWidth);
-        const Floats front = positive_part(above + c, first, kept[0]) + positive_part(below + c, first, kept[1]);
+        const FirstLanes first(n), second(n - kWidth), results(width - o);
+        const Floats front =
+            positive_part(first.load(above + c), kept[0]) + positive_part(first.load(below + c), kept[1]);
         Floats back{};
-        if (n > kWidth) back = positive_part(above + d, second, kept[2]) + positive_part(below + d, second, kept[3]);
-        _mm512_mask_storeu_ps(y + row * width + o, lanes_before(width - o),
-                              __m512(factor.times(average::sum_pairs(front, back, All()))));
+        if (n > kWidth)
+          back = positive_part(second.load(above + d), kept[2]) + positive_part(second.load(below + d), kept[3]);
+        results.store(factor.times(average::sum_pairs(front, back, All())), y + row * width + o);
       }
     }
   });
@@ -103,15 +144,15 @@ void relu_average_backward(const AvgPoolParams& p, const float* dy, const std::u
       // dx_{2 o}, dx_{2 o + 1} = dy_o times its factor in both axes where they are kept, else 0
       for (std::int64_t o = 0; o < width; o += kWidth, kept += 4) {
         const std::int64_t c = 2 * o, d = c + kWidth, n = 2 * (width - o);
-        const __mmask16 first = lanes_before(n), second = lanes_before(n - kWidth);
-        const Floats given = Floats(_mm512_maskz_loadu_ps(lanes_before(width - o), dy + row * width + o)),
-                     each = factor.times(given), front = average::mixed<false>(each, each, All());
-        store_kept(front, kept[0], first, above + c);
-        store_kept(front, kept[1], first, below + c);
+        const FirstLanes first(n), second(n - kWidth), results(width - o);
+        const Floats each = factor.times(results.load(dy + row * width + o)),
+                     front = average::mixed<false>(each, each, All());
+        first.store(kept_part(front, kept[0]), above + c);
+        first.store(kept_part(front, kept[1]), below + c);
         if (n <= kWidth) continue;
         const Floats back = average::mixed<true>(each, each, All());
-        store_kept(back, kept[2], second, above + d);
-        store_kept(back, kept[3], second, below + d);
+        second.store(kept_part(back, kept[2]), above + d);
+        second.store(kept_part(back, kept[3]), below + d);
       }
     }
   });
