@@ -18,6 +18,12 @@ bool is_near(std::int64_t row, std::int64_t n) {
   return row <= bytes / static_cast<std::int64_t>(sizeof(T)) / n;
 }
 
+/// Whether rows, `row` elements apart, lie whole pages apart: they push each other out of the first-level cache.
+template <class T>
+bool is_pages_apart(std::int64_t row) {
+  return row % (4096 / static_cast<std::int64_t>(sizeof(T))) == 0;
+}
+
 /// The rows [i, i + rows) of op(A) for the terms [k, k + depth).
 template <class T>
 Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64_t rows, std::int64_t k,
@@ -25,9 +31,7 @@ Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64
   T* packed = scratch<T>().left;
   if (!p.transpose_a) {
     const T* from = a + i * p.lda + k;
-    // Rows whole pages apart would push each other out of the first-level cache.
-    constexpr std::int64_t page = 4096 / static_cast<std::int64_t>(sizeof(T));
-    if (p.lda % page != 0 || rows <= 4 || p.n <= 32) return {from, p.lda, 1};
+    if (!is_pages_apart<T>(p.lda) || rows <= 4 || p.n <= 32) return {from, p.lda, 1};
     const std::int64_t row = packed_row<T>(depth);
     for (std::int64_t r = 0; r < rows; ++r) copy_run(from + r * p.lda, depth, packed + r * row);
     return {packed, row, 1};
@@ -183,6 +187,50 @@ void multiply_shared(const GemmParams& p, const Grid& grid, const SharedBlocks& 
                   kBlockColumns, step_of(p.k));
 }
 
+/// Whether the transposed product is faster: it brings A's rows together instead of the more that B has, and turns the
+/// results. Each vector of results reads the rows of B again.
+template <class T>
+bool is_turned(const GemmParams& p) {
+  if (p.transpose_a || !p.transpose_b || p.packed_b || p.add) return false;
+  if (p.m > (is_pages_apart<T>(p.ldb) ? 64 : kBlockColumns)) return false;
+  if (ceil_div(p.m, kPanel<T>) * kPanel<T> * p.k > kBlocksTogether * kPanelsSize / 2) return false;
+  // Times in multiplications: an element that is brought there takes so many, and a result that is turned. A single
+  // vector keeps the processor waiting for its operands.
+  constexpr double pack = 6, turn = 16, single = 0.6;
+  const auto columns = [](std::int64_t n) {
+    const std::int64_t vectors = ceil_div(n, kLanes<T>);
+    return double(kLanes<T>) * (double(vectors) + single * double(vectors % 2));
+  };
+  const double m = double(p.m), n = double(p.n), k = double(p.k);
+  return n * columns(p.m) * k + m * (pack * k + turn * n) < (m + pack) * columns(p.n) * k;
+}
+
+/// C^T = B A^T, block by block: B is read where it lies.
+template <class T>
+void multiply_turned(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
+  // An even number of blocks, so that two threads have equal parts, in whole vectors of C.
+  const std::int64_t row = packed_row<T>(p.m), most = kResultSize / row / kLanes<T> * kLanes<T>;
+  const std::int64_t wanted = ceil_div(p.n, std::min(cut(p.n, p.m, p.k, p.batch).row_step, most));
+  const std::int64_t step = ceil_div(ceil_div(p.n, wanted > 1 ? wanted + wanted % 2 : 1), kLanes<T>) * kLanes<T>;
+  const std::int64_t blocks = ceil_div(p.n, step);
+  parallel_for(p.batch * blocks, parallel_work(step * p.m, p.k), [&](std::int64_t first, std::int64_t last) {
+    const Scratch<T>& own = scratch<T>();
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      const std::int64_t matrix = unit / blocks, i = unit % blocks * step, rows = std::min(step, p.n - i);
+      if (unit == first || i == 0) pack_right(p.k, p.m, a + matrix * p.stride_a, p.lda, true, own.panels);
+      const auto operands = [&](std::int64_t k, std::int64_t) {
+        return Operands<T>{{b + matrix * p.stride_b + i * p.ldb + k, p.ldb, 1},
+                           {own.panels + k * kPanel<T>, kPanel<T>, p.k * kPanel<T>},
+                           nullptr,
+                           k == 0,
+                           bias != nullptr && k == 0 ? bias + i : nullptr};
+      };
+      sum_block<T>(rows, p.m, p.k, operands, own.result, row, false, row, step_of(p.k));
+      pack_transposed(own.result, row, rows, p.m, c + matrix * p.stride_c + i, p.ldc, false);
+    }
+  });
+}
+
 }  // namespace
 
 template <class T>
@@ -212,6 +260,7 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
 #ifdef TAPER_BLAS
   if (is_for_blas(p)) return blas::multiply(p, a, b, c);
 #endif
+  if (is_turned<T>(p)) return multiply_turned(p, a, b, c, bias);
   const Grid grid = cut(p.m, p.n, p.k, p.batch, p.packed_b ? kWidestPanel : kWidestPanel / 2);
   parallel_for(p.batch * grid.units(), grid.work, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last;) {

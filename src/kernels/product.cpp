@@ -239,11 +239,14 @@ void pack_square(const T* x, std::int64_t ldx, int columns, int depth, T* to, st
   Vector<T> v[kLanes<T>];
 #pragma GCC unroll 16
   for (int j = 0; j < kLanes<T>; ++j)
-    v[j] = Whole ? load(x + j * ldx) : j < columns ? load_part(x + j * ldx, depth) : Vector<T>{};
+    if (!Whole && j >= columns)
+      v[j] = Vector<T>{};
+    else
+      v[j] = Whole || depth == kLanes<T> ? load(x + j * ldx) : load_part(x + j * ldx, depth);
   turn_square<T>(v);
 #pragma GCC unroll 16
   for (int k = 0; k < kLanes<T>; ++k)
-    if (Whole)
+    if (Whole || (k < depth && stored == kLanes<T>))
       store(v[k], to + k * row);
     else if (k < depth)
       store_part<T>(v[k], stored, to + k * row, false);
@@ -363,10 +366,11 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   }
   const std::int64_t step = x.a.panel == 0 ? rows : kPanelRows;
   for (std::int64_t i = 0; i < rows; i += step)
-    multiply_block<T>(std::min(step, rows - i), columns, depth,
-                      ListedOperands<T>{x.a.data + i / step * x.a.panel, x.a.row, a_term, x.b.data, b_term, b_vector,
-                                        c_vector, count, nullptr, x.bias, repeated, x.continues},
-                      c + i * ldc, ldc, add);
+    multiply_block<T>(
+        std::min(step, rows - i), columns, depth,
+        ListedOperands<T>{x.a.data + i / step * x.a.panel, x.a.row, a_term, x.b.data, b_term, b_vector, c_vector, count,
+                          x.row_bias != nullptr ? x.row_bias + i : nullptr, x.bias, repeated, x.continues},
+        c + i * ldc, ldc, add);
 }
 
 template <class T>
@@ -406,15 +410,19 @@ const Scratch<T>& scratch() noexcept {
 
 template <class T>
 void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed,
-                     std::int64_t row) {
+                     std::int64_t row, bool fill) {
   constexpr std::int64_t side = kLanes<T>;
-  for (std::int64_t j = 0; j < columns; j += side)
+  const std::int64_t height = std::min(side, depth);
+  for (std::int64_t j = 0; j < columns; j += side) {
+    const std::int64_t width = std::min(side, columns - j), stored = fill ? std::min(side, row - j) : width;
+    const auto pack = width == side && height == side ? pack_square<T, true> : pack_square<T, false>;
+    // The last of several squares ends where the columns do.
     for (std::int64_t k = 0; k < depth; k += side) {
-      const std::int64_t width = std::min(side, columns - j), height = std::min(side, depth - k);
-      const auto pack = width == side && height == side ? pack_square<T, true> : pack_square<T, false>;
-      pack(x + j * ldx + k, ldx, static_cast<int>(width), static_cast<int>(height), packed + k * row + j, row,
-           static_cast<int>(std::min(side, row - j)));
+      const std::int64_t first = std::min(k, depth - height);
+      pack(x + j * ldx + first, ldx, static_cast<int>(width), static_cast<int>(height), packed + first * row + j, row,
+           static_cast<int>(stored));
     }
+  }
 }
 
 template <class T>
@@ -471,7 +479,7 @@ template const Scratch<float>& scratch<float>() noexcept;
 template const Scratch<double>& scratch<double>() noexcept;
 template void pack_rows(const float*, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t);
 template void pack_rows(const double*, std::int64_t, std::int64_t, std::int64_t, double*, std::int64_t);
-template void pack_transposed(const float*, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t);
-template void pack_transposed(const double*, std::int64_t, std::int64_t, std::int64_t, double*, std::int64_t);
+template void pack_transposed(const float*, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t, bool);
+template void pack_transposed(const double*, std::int64_t, std::int64_t, std::int64_t, double*, std::int64_t, bool);
 
 }  // namespace taper::kernels

@@ -58,14 +58,16 @@ struct Right {
 };
 
 /// One pair of operands: a block of depth `depth` of the product. Results that are not added to others begin with
-/// `bias`, one for each column up to a whole number of vectors, unless that is null. Sums that are added to others may
-/// begin with those if `continues`, which is faster, and as exact where they are the first of a result's.
+/// `bias`, one for each column up to a whole number of vectors, or with `row_bias`, one for each row, unless both are
+/// null. Sums that are added to others may begin with those if `continues`, which is faster, and as exact where they
+/// are the first of a result's.
 template <class T>
 struct Operands {
   Left<T> a;
   Right<T> b;
   const T* bias = nullptr;
   bool continues = false;
+  const T* row_bias = nullptr;
 };
 
 /// What is read after a product, and is brought near while it runs: the first `columns` elements of `rows` rows.
@@ -201,10 +203,10 @@ inline void zero_run(std::int64_t n, T* y) {
 }
 
 /// packed[k, j] = x[j, k] for j < columns, k < depth; x has rows of `ldx`, packed rows of `row` elements. What fills up
-/// the last vector of a row is 0 if there is room for it.
+/// the last vector of a row is 0 if there is room for it, or is not touched without `fill`.
 template <class T>
 void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed,
-                     std::int64_t row);
+                     std::int64_t row, bool fill = true);
 
 /// packed[k, j] = x[k, j] for j < columns, k < depth, made for few columns; x has rows of `ldx`, packed rows of `row`
 /// elements. Whole vectors are written: what fills up the last row's last one is 0, and so in the others if there is

@@ -134,9 +134,8 @@ TEST_CASE("a product reads and writes inside its leading dimensions only") {
   // The matrices are the top left corners of wider ones, whose other elements are NaN.
   for (const bool transpose_a : {false, true})
     for (const bool transpose_b : {false, true})
-      for (const std::int64_t m : {5, 53}) {
+      for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{5, 19, 67}, {53, 19, 67}, {31, 149, 259}}) {
         CAPTURE(transpose_a, transpose_b, m);
-        const std::int64_t n = 19, k = 67;
         const auto a = numbers<double>(size(m * k), 6), b = numbers<double>(size(k * n), 7);
         const auto widen = [](const std::vector<double>& x, std::int64_t columns, std::int64_t ld) {
           std::vector<double> wide(x.size() / size(columns) * size(ld), NAN);
@@ -174,6 +173,21 @@ TEST_CASE("a batch of products uses its strides, and the same matrix for a strid
       gemm(p, second.data(), bs.data(), c.data());
       const std::vector<float> last_b(bs.end() - k * n, bs.end()), last_c(c.end() - m * n, c.end());
       CHECK(relative_error(last_c, oracle::gemm(size(m), size(n), size(k), false, transpose_b, second, last_b)) < 1e-6);
+    }
+}
+
+TEMPLATE_TEST_CASE("a product has the same bits however its right operand is stored", "", float, double) {
+  // As many rows as few and as several vectors, and as blocks of them.
+  for (const std::int64_t m : {5, 8, 16, 17, 31, 32, 33, 48, 64, 97, 112, 113, 128, 129})
+    for (const auto& [n, k] : {std::array<std::int64_t, 2>{37, 29}, {67, 128}, {101, 131}, {259, 521}, {40, 4133}}) {
+      CAPTURE(m, n, k);
+      const auto a = numbers<TestType>(size(m * k), 13), b = numbers<TestType>(size(k * n), 14);
+      const auto bias = numbers<TestType>(size(n), 15);
+      std::vector<TestType> transposed(b.size()), c(size(m * n)), expected = c;
+      for (std::size_t i = 0; i < b.size(); ++i) transposed[i % size(n) * size(k) + i / size(n)] = b[i];
+      gemm(params(m, n, k, false, false), a.data(), b.data(), expected.data(), bias.data());
+      gemm(params(m, n, k, false, true), a.data(), transposed.data(), c.data(), bias.data());
+      CHECK(same_bits(c, expected));
     }
 }
 
