@@ -97,7 +97,9 @@ template <Small kind, class T>
   T* y = s.y;
   const T* x = s.x + (2 * s.to_first - s.first) * n;
   const std::int64_t end = s.first + s.rows;
-  for (std::int64_t l = s.to_first; l < last; ++l, y += to_width, x += 2 * n) {
+  // What is stored behind the end of a row is replaced by the next one.
+  std::int64_t left = (last - s.to_first) * to_width;
+  for (std::int64_t l = s.to_first; l < last; ++l, y += to_width, left -= to_width, x += 2 * n) {
     const T *const above = 2 * l > s.first && 2 * l <= end ? x - n : s.zeros, *const here = 2 * l < end ? x : s.zeros,
                    *const below = 2 * l + 1 < end ? x + n : s.zeros;
     const auto columns = [=](std::int64_t c) __attribute__((always_inline)) {
@@ -119,7 +121,8 @@ template <Small kind, class T>
         sum += moved<kLast>(before, odd, All());
         before = odd;
       }
-      store_some<T>(Factors<T>::multiply(sum, by, o * by_step), to_width - o, y + o);
+      fetch_ahead<4>(x + 4 * o);
+      store_some<T>(Factors<T>::multiply(sum, by, o * by_step), left - o, y + o);
     }
   }
 }
@@ -146,24 +149,23 @@ template <Small kind, class T>
     const auto scaled = [ =, n = s.width ](const T* row, std::int64_t c) __attribute__((always_inline)) {
       return factor.times(load_some<T>(row + c, n - c));
     };
+    // Below the last row there may be none: what would be there is then replaced.
+    const std::int64_t under = l + 1 < s.to_last ? s.to_width : 0;
     Vec<T> here = scaled(g, 0), below = kSums ? scaled(h, 0) : here;
     for (std::int64_t c = 0, n = s.to_width; n > 0; n -= 2 * kLanes<T>) {
       T* const to = y + 2 * c;
+      fetch_ahead<4>(y + 4 * c);
       c += kLanes<T>;
       const Vec<T> after = scaled(g, c), after_below = kSums ? scaled(h, c) : after;
-      Vec<T> odd = kSums ? here + moved<1>(here, after, All()) : here;
-      Vec<T> low = mixed<false>(here, odd, All()), high = mixed<true>(here, odd, All());
-      store_some<T>(low, n, to);
-      store_some<T>(high, n - kLanes<T>, to + kLanes<T>);
-      if constexpr (kSums) {
-        here += below;
-        odd += below + moved<1>(below, after_below, All());
-        low = mixed<false>(here, odd, All()), high = mixed<true>(here, odd, All());
-      }
-      if (l + 1 < s.to_last) {
-        store_some<T>(low, n, to + s.to_width);
-        store_some<T>(high, n - kLanes<T>, to + s.to_width + kLanes<T>);
-      }
+      const Vec<T> odd = kSums ? here + moved<1>(here, after, All()) : here;
+      const auto store_row = [=](Vec<T> evens, Vec<T> odds, T * row) __attribute__((always_inline)) {
+        store_some<T>(mixed<false>(evens, odds, All()), n, row);
+        store_some<T>(mixed<true>(evens, odds, All()), n - kLanes<T>, row + kLanes<T>);
+      };
+      const Vec<T> even_below = kSums ? here + below : here;
+      const Vec<T> odd_below = kSums ? odd + (below + moved<1>(below, after_below, All())) : here;
+      store_row(even_below, odd_below, to + under);
+      store_row(here, odd, to);
       here = after;
       below = after_below;
     }

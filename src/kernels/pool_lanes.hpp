@@ -124,6 +124,16 @@ template <class A, class T>
     store_first<A>(v, n, y);
 }
 
+/// Asks for the memory of `vectors` vectors a page behind x, or beyond all memory: what the processor asks for by
+/// itself ends with each page.
+template <int vectors, class T>
+[[gnu::always_inline]] inline void fetch_ahead(const T* x) {
+  constexpr int kPage = 4096, kLine = 64;
+#pragma GCC unroll 4
+  for (int i = 0; i < vectors * kVectorWidth; i += kLine)
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(x) + kPage + i));
+}
+
 // --- results past the caches ----------------------------------------------------------------------------------------
 
 /// Bytes of results from which on nobody finds them in a cache any more: they are stored past the caches, so that what
@@ -161,7 +171,16 @@ using LaneList = std::integer_sequence<int, L...>;
 /// Lanes phase, phase + 2, phase + 4, ... of two vectors side by side.
 template <int phase, class V, int... L>
 [[gnu::always_inline]] inline V every_second(V a, V b, LaneList<L...>) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  // Halves that lie side by side first: each step is then one instruction.
+  constexpr int n = sizeof...(L), half = n / 2;
+  const V low = __builtin_shufflevector(a, b, (L < half ? L : L + half)...);
+  const V high = __builtin_shufflevector(a, b, (L < half ? L + half : L + n)...);
+  return __builtin_shufflevector(low, high,
+                                 (L / half * half + 2 * (L % (half / 2)) + (L % half < half / 2 ? 0 : n) + phase)...);
+#else
   return __builtin_shufflevector(a, b, (2 * L + phase)...);
+#endif
 }
 /// Lanes phase, phase + 3, phase + 6, ... of three vectors side by side.
 template <int phase, class V, int... L>
