@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "kernels/average_runs.hpp"
 #include "kernels/avg_pool_pass.hpp"
 #include "kernels/avg_pool_runs.hpp"
 #include "kernels/avg_pool_uneven.hpp"
@@ -169,7 +170,7 @@ void pass(Pool& p, bool backward, const T* x, T* y, bool add) {
 
 template <class T>
 void forward(Pool&& p, const T* x, T* y) {
-  if (is_runs(p)) return average::forward_runs(p.planes * p.w.out, p.w.window.kernel, p.divisor, x, y);
+  if (is_runs(p)) return average_runs(p.planes * p.w.out, p.w.window.kernel, p.divisor, x, y);
   pass(p, false, x, y, false);
 }
 
@@ -183,7 +184,7 @@ void backward(Pool&& p, const T* dy, T* dx, bool add) {
 
 template <class T>
 void avg_pool(const AvgPoolParams& params, const T* x, T* y) {
-  if (is_global(params)) return average::forward_runs(params.planes, plane_size(params), global_divisor(params), x, y);
+  if (is_global(params)) return average_runs(params.planes, plane_size(params), global_divisor(params), x, y);
   forward(make_pool(params), x, y);
 }
 

@@ -4,33 +4,9 @@
 
 #include "kernels/parallel.hpp"
 #include "kernels/pool_lanes.hpp"
-#include "kernels/product.hpp"
-#include "kernels/sum_run.hpp"
 
 /// Average pools whose windows cut memory into runs; for avg_pool.cpp alone.
 namespace taper::kernels::average {
-
-/// Float32 runs that are summed beside each other, which those that are summed in order are.
-inline constexpr std::int64_t kBesideRuns = 64;
-
-/// y_i = (x_{i n} + ... + x_{i n + n - 1}) / divisor
-template <class T>
-void forward_runs(std::int64_t runs, std::int64_t n, double divisor, const T* x, T* y) {
-  parallel_for(runs, n, [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; i += kBesideRuns) {
-      double sum[kBesideRuns];
-      const std::int64_t count = std::min(kBesideRuns, last - i);
-      if (sizeof(T) == sizeof(float) && n > 0 && n < kRowLanes) {
-        T turned[kRowLanes * kBesideRuns];
-        pack_transposed(x + i * n, n, count, n, turned, kBesideRuns);
-        sum_places(turned, kBesideRuns, n, count, sum);
-      } else {
-        for (std::int64_t c = 0; c < count; ++c) sum[c] = sum_run(x + (i + c) * n, n);
-      }
-      for (std::int64_t c = 0; c < count; ++c) y[i + c] = static_cast<T>(sum[c] / divisor);
-    }
-  });
-}
 
 /// dx_i = value for i < n, or += with `add`
 template <class T>
@@ -41,12 +17,58 @@ template <class T>
   if (i < n) store_first<T>(add ? load_first<T>(dx + i, n - i) + all : all, n - i, dx + i);
 }
 
-/// dx_{i n}, ..., dx_{i n + n - 1} = dy_i / divisor
+template <class T, int... L>
+[[gnu::always_inline]] inline Vec<T> numbers_in_turn(LaneList<L...>) {
+  return Vec<T>{T(L)...};
+}
+
+/// dx_{i n}, ..., dx_{i n + n - 1} = value(i) for i < runs, where n elements fill a vector: vectors are stored where
+/// they are aligned, with elements of two runs at the end of one.
+template <bool streams, class T, class Value>
+[[gnu::always_inline]] inline void fill_runs(std::int64_t runs, std::int64_t n, T* dx, const Value& value) {
+  const Vec<T> lane = numbers_in_turn<T>(std::make_integer_sequence<int, kLanes<T>>());
+  // What is stored past the caches beside what is not would be slow.
+  const auto put = [](const Vec<T>& v, T* to) __attribute__((always_inline)) {
+    if constexpr (streams)
+      stream<T>(v, to);
+    else
+      store<T>(v, to);
+  };
+  Vec<T> all = Vec<T>{} + value(0);
+  const std::int64_t beside = lanes_until_aligned(dx);
+  store_some<T>(all, beside, dx);
+  std::int64_t left = n - beside;  // of a run
+  dx += beside;
+  for (std::int64_t run = 0; run < runs; ++run) {
+    for (; left >= kLanes<T>; left -= kLanes<T>, dx += kLanes<T>) put(all, dx);
+    if (run + 1 == runs) return store_some<T>(all, left, dx);
+    const Vec<T> next = Vec<T>{} + value(run + 1);
+    if (left > 0) {
+      put(lane < static_cast<T>(left) ? all : next, dx);
+      dx += kLanes<T>;
+      left -= kLanes<T>;
+    }
+    left += n;
+    all = next;
+  }
+}
+
+/// dx_{i n}, ..., dx_{i n + n - 1} = dy_i / divisor, or += with `add`
 template <class T>
 void backward_runs(std::int64_t runs, std::int64_t n, double divisor, const T* dy, T* dx, bool add) {
+  const bool streams = double(runs) * double(n) * sizeof(T) >= kStreamed;
   parallel_for(runs, n, [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i)
-      fill_run(static_cast<T>(static_cast<double>(dy[i]) / divisor), n, add, dx + i * n);
+    const auto value = [=](std::int64_t i) { return static_cast<T>(static_cast<double>(dy[i]) / divisor); };
+    const auto value_of = [=](std::int64_t i) { return value(first + i); };
+    T* const to = dx + first * n;
+    if (add || n < kLanes<T>) {
+      for (std::int64_t i = first; i < last; ++i) fill_run(value(i), n, add, dx + i * n);
+    } else if (streams) {
+      fill_runs<true>(last - first, n, to, value_of);
+      end_stream();
+    } else {
+      fill_runs<false>(last - first, n, to, value_of);
+    }
   });
 }
 

@@ -23,6 +23,11 @@ struct Lanes {
   }
   void store(double* y) const { low.store(y), high.store(y + N / 2); }
   Lanes& operator+=(const Lanes& b) { return low += b.low, high += b.high, *this; }
+  /// Adds the elements at x.
+  template <class T>
+  Lanes& add(const T* x) {
+    return low.add(x), high.add(x + N / 2), *this;
+  }
   /// Lane j and lane j + N / 2 added.
   Lanes<N / 2> folded() const {
     Lanes<N / 2> sum = low;
@@ -51,6 +56,15 @@ struct Lanes<N, true> {
   }
   void store(double* y) const { std::memcpy(y, &v, sizeof(v)); }
   Lanes& operator+=(const Lanes& b) { return v += b.v, *this; }
+  template <class T>
+  Lanes& add(const T* x) {
+#if defined(__AVX2__) && defined(__FMA__)
+    // Times one, where products are added: where sums are, floats are converted.
+    if constexpr (N == 4 && sizeof(T) == sizeof(float))
+      return v = Vector(_mm256_fmadd_pd(__m256d(load(x).v), _mm256_set1_pd(1), __m256d(v))), *this;
+#endif
+    return *this += load(x);
+  }
   Lanes<N / 2> folded() const {
     if constexpr (N == 4)
       return {__builtin_shufflevector(v, v, 0, 1) + __builtin_shufflevector(v, v, 2, 3)};
@@ -69,6 +83,10 @@ struct Lanes<1, true> {
   }
   void store(double* y) const { *y = v; }
   Lanes& operator+=(const Lanes& b) { return v += b.v, *this; }
+  template <class T>
+  Lanes& add(const T* x) {
+    return *this += load(x);
+  }
 };
 
 }  // namespace taper::kernels

@@ -4,6 +4,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/average_runs.hpp"
 #include "kernels/extreme_of.hpp"
 #include "kernels/lanes.hpp"
 #include "kernels/reduce_driver.hpp"
@@ -189,9 +190,7 @@ template <class T>
 void reduce_sum(const ReducePlan& plan, const T* x, T* y) {
   // y = sum x
   if constexpr (!std::is_integral_v<T>)
-    if (in_runs(plan))
-      return for_each_run(plan, x,
-                          [y, n = plan.rows.extent](std::int64_t o, const T* run) { y[o] = T(sum_run(run, n)); });
+    if (in_runs(plan)) return average_runs(plan.outputs, plan.rows.extent, 1, x, y);
   constexpr std::int64_t widest = std::is_integral_v<T> ? kReduceColumns : kWideColumns;
   const auto sums_of = [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     Accumulator<T> sum[widest];
@@ -208,10 +207,7 @@ void reduce_sum(const ReducePlan& plan, const T* x, T* y) {
 template <class T>
 void reduce_mean(const ReducePlan& plan, const T* x, T* y) {
   // y = sum x / count
-  if (in_runs(plan))
-    return for_each_run(plan, x, [y, n = plan.rows.extent](std::int64_t o, const T* run) {
-      y[o] = T(sum_run(run, n) / static_cast<double>(n));
-    });
+  if (in_runs(plan)) return average_runs(plan.outputs, plan.rows.extent, static_cast<double>(plan.rows.extent), x, y);
   const auto means_of = [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     double mean[kWideColumns];
     mean_group(plan, start, width, mean, x);

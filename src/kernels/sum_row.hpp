@@ -1,6 +1,8 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "kernels/double_lanes.hpp"
 #include "kernels/loop_hints.hpp"
@@ -10,17 +12,27 @@ namespace taper::kernels {
 /// The lanes that `sum_row` takes; shorter rows are summed in order.
 inline constexpr int kRowLanes = 16;
 
-/// The sum of the lanes and of the n % (2 N) elements left over at `x`.
-template <int N, class T>
-inline double fold_row(Lanes<N> s, const T* x, std::int64_t n) {
+/// The lanes folded to M, and the elements of the n % (2 N) at `x` that each fold takes in.
+template <int M, int N, class T>
+[[gnu::always_inline]] inline Lanes<M> fold_row(Lanes<N> s, const T* x, std::int64_t n) {
   if ((n & N) != 0) {
-    s += Lanes<N>::load(x);
+    s.add(x);
     x += N;
   }
-  if constexpr (N == 1)
-    return s.v;
+  if constexpr (N == M)
+    return s;
   else
-    return fold_row<N / 2>(s.folded(), x, n);
+    return fold_row<M>(s.folded(), x, n);
+}
+
+/// The lanes of a row of at least 16 elements, folded to M.
+template <int M, class T>
+[[gnu::always_inline]] inline Lanes<M> lanes_of_row(const T* x, std::int64_t n) {
+  // lane_j = x_j + x_{j+16} + x_{j+32} + ...
+  auto lanes = Lanes<kRowLanes>::load(x);
+  const T* const end = x + n / kRowLanes * kRowLanes;
+  for (x += kRowLanes; x != end; x += kRowLanes) lanes.add(x);
+  return fold_row<M>(lanes.folded(), x, n);
 }
 
 /// The sum of the `n` contiguous elements at `x`, in double; 0 when there are none.
@@ -32,19 +44,49 @@ inline double fold_row(Lanes<N> s, const T* x, std::int64_t n) {
 /// -0 too.
 template <class T>
 inline double sum_row(const T* x, std::int64_t n) {
-  constexpr int kLanes = kRowLanes;
   if (n <= 0) return 0.0;
+  if (n >= kRowLanes) return lanes_of_row<1>(x, n).v;
   // s = ((x_0 + x_1) + x_2) + ...
-  if (n < kLanes) {
-    double s = static_cast<double>(x[0]);
-    for (std::int64_t i = 1; i < n; ++i) s += static_cast<double>(x[i]);
-    return s;
+  double s = static_cast<double>(x[0]);
+  for (std::int64_t i = 1; i < n; ++i) s += static_cast<double>(x[i]);
+  return s;
+}
+
+/// The sums of four rows of n >= 16 elements that follow each other, as `sum_row` takes them; the last lanes of all
+/// four are folded at once.
+template <class T>
+inline void sum_four_rows(const T* x, std::int64_t n, double* sum) {
+  using V = Several<double, 4>::type;
+  using Elements = typename Several<T, 4>::type;
+  const auto lanes = [=](int row) __attribute__((always_inline)) {
+    return std::bit_cast<V>(lanes_of_row<4>(x + row * n, n));
+  };
+  const V a = lanes(0), b = lanes(1), c = lanes(2), d = lanes(3);
+  // Two lanes of each row, and of that two rows behind.
+  V ac = __builtin_shufflevector(a, c, 0, 1, 4, 5) + __builtin_shufflevector(a, c, 2, 3, 6, 7);
+  V bd = __builtin_shufflevector(b, d, 0, 1, 4, 5) + __builtin_shufflevector(b, d, 2, 3, 6, 7);
+  const T* left = x + n / 4 * 4;
+  if ((n & 2) != 0) {
+    const auto two = [n](const T* p) __attribute__((always_inline)) {
+      return __builtin_convertvector((Elements{p[0], p[1], p[2 * n], p[2 * n + 1]}), V);
+    };
+    ac += two(left);
+    bd += two(left + n);
+    left += 2;
   }
-  // lane_j = x_j + x_{j+16} + x_{j+32} + ...
-  auto lanes = Lanes<kLanes>::load(x);
-  const T* const end = x + n / kLanes * kLanes;
-  for (x += kLanes; x != end; x += kLanes) lanes += Lanes<kLanes>::load(x);
-  return fold_row<kLanes / 2>(lanes.folded(), x, n);
+  V all = __builtin_shufflevector(ac, bd, 0, 4, 2, 6) + __builtin_shufflevector(ac, bd, 1, 5, 3, 7);
+  if ((n & 1) != 0) all += __builtin_convertvector((Elements{left[0], left[n], left[2 * n], left[3 * n]}), V);
+  std::memcpy(sum, &all, sizeof all);
+}
+
+/// sum_i = sum_row(x + i n, n) for i < rows, with the same bits.
+template <class T>
+void sum_rows(const T* x, std::int64_t n, std::int64_t rows, double* sum) {
+  std::int64_t i = 0;
+  if constexpr (kRegisterDoubles == 4)  // the baseline is kept small
+    if (n >= kRowLanes)
+      for (; i + 4 <= rows; i += 4) sum_four_rows(x + i * n, n, sum + i);
+  for (; i < rows; ++i) sum[i] = sum_row(x + i * n, n);
 }
 
 /// y_i = x_i + x_{i + step} + ... + x_{i + (terms - 1) step} for i < N, in that order.

@@ -28,7 +28,7 @@ double sum_long_run(const T* x, std::int64_t n) {
     for (std::int64_t i = 0; i < kHalf; ++i) high[i] += four_of(i + kHalf);
   }
   for (std::int64_t i = 0; i < kHalf; ++i) sum[i] = low[i] + high[i];
-  return fold_row<kHalf / 2>(Lanes<kHalf>::load(sum).folded(), x, 0) + sum_row(x, n % kBlock);
+  return fold_row<1>(Lanes<kHalf>::load(sum).folded(), x, 0).v + sum_row(x, n % kBlock);
 }
 
 /// The sum of `n` contiguous elements; a long run in parallel, in pieces whose size depends on `n` alone.

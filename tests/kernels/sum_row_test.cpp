@@ -9,6 +9,19 @@
 using namespace taper;
 using test::Draw;
 
+/// Whether the sums of rows taken together are those of each.
+template <class T>
+bool sums_rows(std::int64_t n, Draw& draw) {
+  constexpr std::int64_t kRows = 7;
+  const auto values = draw.values(kRows * n);
+  const std::vector<T> x(values.begin(), values.end());
+  double sum[kRows];
+  kernels::sum_rows(x.data(), n, kRows, sum);
+  bool same = true;
+  for (std::int64_t i = 0; i < kRows; ++i) same &= sum[i] == kernels::sum_row(x.data() + i * n, n);
+  return same;
+}
+
 TEST_CASE("the order of a row's sum depends on its length alone") {
   Draw draw(12);
   bool same = true, near_exact = true;
@@ -39,6 +52,7 @@ TEST_CASE("the order of a row's sum depends on its length alone") {
     double runs[3];
     kernels::sum_runs(x.data(), n, 3, runs);
     for (std::int64_t i = 0; i < 3; ++i) same &= runs[i] == kernels::sum_row(x.data() + i, n);
+    same &= sums_rows<float>(n, draw) && sums_rows<double>(n, draw);
   }
   CHECK(same);
   CHECK(near_exact);

@@ -1,0 +1,62 @@
+#include <algorithm>
+#include <vector>
+
+#include "kernels/sum_run.hpp"
+#include "support/avg_pool_runs.hpp"
+#include "support/catch.hpp"
+
+using namespace taper;
+using namespace taper::test;
+
+/// Whether a global pool and its gradient are the quotients, with nothing stored beside them, `at` elements behind
+/// where memory is aligned.
+template <class T>
+bool averages_runs(std::int64_t planes, std::int64_t n, std::int64_t at, Draw& draw) {
+  const kernels::AvgPoolParams p{.planes = planes, .in = {1, 1, n}, .out = {1, 1, 1}, .kernel = {1, 1, n}};
+  constexpr T kBeside = 77;
+  const auto x = as<T>(draw.values(at + planes * n));
+  std::vector<T> y(std::size_t(at + planes + 64), kBeside), dx(std::size_t(at + planes * n + 64), kBeside);
+  std::vector<T> expected_y = y, expected_dx = dx;
+  kernels::avg_pool(p, x.data() + at, y.data() + at);
+  kernels::avg_pool_backward(p, x.data(), dx.data() + at, false);
+  for (std::int64_t i = 0; i < planes; ++i) {
+    expected_y[std::size_t(at + i)] = T(kernels::sum_run(x.data() + at + i * n, n) / double(n));
+    const auto run = expected_dx.begin() + at + i * n;
+    std::fill(run, run + n, T(double(x[std::size_t(i)]) / double(n)));
+  }
+  return same_bits(y, expected_y) && same_bits(dx, expected_dx);
+}
+
+TEST_CASE("global pools of any size, wherever they lie, are their quotients to the last bit, and store nothing else") {
+  Draw draw(23);
+  for (std::int64_t n = 1; n <= 70; ++n)
+    for (const std::int64_t planes : {1, 2, 3, 7, 67}) {
+      CAPTURE(n, planes);
+      CHECK(averages_runs<float>(planes, n, n % 17, draw));
+      CHECK(averages_runs<double>(planes, n, n % 7, draw));
+    }
+  CHECK(averages_runs<float>(11, 4099, 5, draw));
+  // Gradients too many for the caches.
+  CHECK(averages_runs<float>(83003, 103, 3, draw));
+}
+
+TEST_CASE("small windows store nothing beside their results") {
+  Draw draw(29);
+  constexpr float kBeside = 77;
+  for (const std::int64_t k : {2, 3})
+    for (std::int64_t width = 2; width <= 70; ++width) {
+      CAPTURE(k, width);
+      const AvgPool pool = fixed({7, width}, {k, k}, {2, 2}, {k / 3, k / 3}, true, false);
+      const auto x = as<float>(draw.values(inputs(pool))), dy = as<float>(draw.values(outputs(pool)));
+      const auto y = run_forward(pool, x), dx = run_backward(pool, dy);
+      std::vector<float> to(y.size() + 64, kBeside), expected = to;
+      std::copy(y.begin(), y.end(), expected.begin());
+      kernels::avg_pool(params_of(pool), x.data(), to.data());
+      CHECK(same_bits(to, expected));
+      to.assign(dx.size() + 64, kBeside);
+      expected = to;
+      std::copy(dx.begin(), dx.end(), expected.begin());
+      kernels::avg_pool_backward(params_of(pool), dy.data(), to.data(), false);
+      CHECK(same_bits(to, expected));
+    }
+}
