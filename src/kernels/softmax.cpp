@@ -10,28 +10,29 @@ template <class T>
 void softmax_rows(const SoftmaxGroup& g, const T* x, T* y) {
   // The exponentials of short rows stay apart from each other: a part of a pack that is stored holds up the loads from
   // where the rest of it would be.
-  constexpr std::int64_t kLanes = kPackLanes<T>;
-  alignas(kVectorWidth) T kept[kSoftmaxRows * kLanes];
-  const bool apart = g.n <= kLanes;
+  alignas(kVectorWidth) T kept[kSoftmaxRows * kShortRow];
+  const bool apart = g.n <= kShortRow;
   T top[kSoftmaxRows], scale[kSoftmaxRows];
   row_maxima(g, x, top);
   // y_j = e^(x_j - max), sum = y_0 + y_1 + ...
   for (std::int64_t c = 0; c < g.width; ++c) {
+    const T* const from = x + g.begin(c);
     double sum[1];
-    sum_packs<T, 1, 1>(
-        g.n, sum,
-        [ =, below = top[c], from = x + g.begin(c), to = apart ? kept + c * kLanes : y + g.begin(c) ](
-            auto at, auto& sums) __attribute__((always_inline)) {
-          const Pack<T> e = vector_exp(at(from, kNothing<T>) - below);
-          at.store(to, e);
-          sums[0] += e;
-        });
+    if (apart)
+      sum[0] = short_exponentials(from, g.n, top[c], kept + c * kShortRow);
+    else
+      sum_packs<T, 1, 1>(
+          g.n, sum, [ =, below = top[c], to = y + g.begin(c) ](auto at, auto& sums) __attribute__((always_inline)) {
+            const Pack<T> e = vector_exp(at(from, kNothing<T>) - below);
+            at.store(to, e);
+            sums[0] += e;
+          });
     scale[c] = T(1 / sum[0]);
   }
   // y_j = y_j / sum
   for (std::int64_t c = 0; c < g.width; ++c)
     for_each_pack<T>(
-        g.n, [ =, by = scale[c], from = apart ? kept + c * kLanes : y + g.begin(c), to = y + g.begin(c) ](auto at)
+        g.n, [ =, by = scale[c], from = apart ? kept + c * kShortRow : y + g.begin(c), to = y + g.begin(c) ](auto at)
                  __attribute__((always_inline)) { at.store(to, at(from) * by); });
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/ceil_div.hpp"
 #include "kernels/extreme_of.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/product.hpp"
@@ -44,7 +45,7 @@ void for_each_softmax_group(std::int64_t outer, std::int64_t n, std::int64_t inn
   if (inner == 0) return;
   const bool contiguous = inner == 1;
   const std::int64_t length = std::max<std::int64_t>(n, 1);
-  const std::int64_t groups = (inner + kSoftmaxRows - 1) / kSoftmaxRows;
+  const std::int64_t groups = ceil_div(inner, kSoftmaxRows);
   const std::int64_t step = contiguous ? std::clamp<std::int64_t>(kElements / length, 1, kSoftmaxRows) : 1;
   const bool turns = contiguous && n <= kShortRow && outer >= kShortRow;
   parallel_for(outer * groups, length * std::min(inner, kSoftmaxRows) * kCost,
@@ -87,6 +88,16 @@ void for_each_exp(const SoftmaxGroup& g, const Argument& argument, const Use& us
   }
 }
 
+/// e_j = e^(x_j - top) for a short row, in whole packs, and their sum: in the order of rows that are turned, so that a
+/// row gives the same bits however many there are.
+template <class T>
+[[gnu::noinline]] double short_exponentials(const T* x, std::int64_t n, T top, T* e) {
+  for (AnyPack at{0, n}; at; at.next<T>()) WholePack{at.i}.store(e, vector_exp(at(x) - top));
+  double sum = 0;
+  for (std::int64_t j = 0; j < n; ++j) sum += static_cast<double>(e[j]);
+  return sum;
+}
+
 /// The group whose rows lie side by side in `turned`, where they are copied to.
 template <class T>
 SoftmaxGroup turn(const SoftmaxGroup& g, const T* x, T* turned) {
@@ -103,7 +114,11 @@ template <class T>
   }
   row_maxima(g, x, top);
   if (g.contiguous()) {
-    for (std::int64_t c = 0; c < g.width; ++c) log_sum[c] = sum_exp(x + g.begin(c), g.n, top[c]);
+    T e[kShortRow];
+    for (std::int64_t c = 0; c < g.width; ++c) {
+      const T* const from = x + g.begin(c);
+      log_sum[c] = g.n <= kShortRow ? short_exponentials(from, g.n, top[c], e) : sum_exp(from, g.n, top[c]);
+    }
   } else {
     std::fill_n(log_sum, g.width, 0.0);
     for_each_exp<T>(

@@ -200,3 +200,45 @@ TEST_CASE("cross entropy gives the same bits on any number of threads") {
     }));
   }
 }
+
+TEMPLATE_TEST_CASE("a row of cross entropy has the same bits beside others and alone", "", float, double) {
+  using T = TestType;
+  constexpr std::int64_t kRows = 37;
+  bool same = true;
+  for (std::int64_t n = 1; n <= 64; ++n)
+    for (double smoothing : {0.0, 0.1}) {
+      const ClassLoss all{kRows, n, 1, -1, smoothing}, one{1, n, 1, -1, smoothing};
+      const auto x = numbers<T>(kRows * n, 13, -6, 6), q = numbers<T>(kRows * n, 14, 0, 1);
+      const auto dy = numbers<T>(kRows, 15);
+      Ints target(kRows);
+      for (std::int64_t r = 0; r < kRows; ++r) target[std::size_t(r)] = r * 5 % n;
+      std::vector<T> loss(kRows), soft(kRows), dx(x.size()), dx_soft(x.size()), dq(x.size());
+      Doubles lse(kRows);
+      const T* const none = nullptr;
+      cross_entropy_probabilities(all, x.data(), q.data(), none, soft.data(), lse.data());
+      cross_entropy(all, x.data(), target.data(), none, loss.data(), lse.data());
+      cross_entropy_grad(all, {dy.data(), false}, x.data(), target.data(), none, lse.data(), dx.data(), false);
+      cross_entropy_probabilities_grad(all, {dy.data(), false}, x.data(), q.data(), none, lse.data(), dx_soft.data(),
+                                       false, dq.data(), false);
+      for (std::int64_t r = 0; r < kRows; ++r) {
+        const std::int64_t at = r * n;
+        const auto is_row = [=](const std::vector<T>& row, const std::vector<T>& rows) {
+          return same_bits(row, std::vector<T>(rows.begin() + at, rows.begin() + at + n));
+        };
+        T one_loss = 0, one_soft = 0;
+        double one_lse = 0;
+        std::vector<T> row(static_cast<std::size_t>(n)), row_q(row);
+        cross_entropy_probabilities(one, x.data() + at, q.data() + at, none, &one_soft, &one_lse);
+        cross_entropy(one, x.data() + at, &target[std::size_t(r)], none, &one_loss, &one_lse);
+        same = same && same_bits<T>({one_loss, one_soft}, {loss[std::size_t(r)], soft[std::size_t(r)]}) &&
+               same_bits<double>({one_lse}, {lse[std::size_t(r)]});
+        const LossGrad<T> g{&dy[std::size_t(r)], false};
+        cross_entropy_grad(one, g, x.data() + at, &target[std::size_t(r)], none, &one_lse, row.data(), false);
+        same = same && is_row(row, dx);
+        cross_entropy_probabilities_grad(one, g, x.data() + at, q.data() + at, none, &one_lse, row.data(), false,
+                                         row_q.data(), false);
+        same = same && is_row(row, dx_soft) && is_row(row_q, dq);
+      }
+    }
+  CHECK(same);
+}

@@ -131,6 +131,29 @@ TEST_CASE("softmax gives the same bits on any number of threads") {
   }
 }
 
+TEMPLATE_TEST_CASE("a row of softmax has the same bits beside others and alone", "", float, double) {
+  using T = TestType;
+  constexpr std::int64_t kRows = 37;
+  bool same = true;
+  for (std::int64_t n = 1; n <= 64; ++n)
+    for (bool log : {false, true}) {
+      const Size all{kRows, n, 1}, one{1, n, 1};
+      const auto x = numbers<T>(all.numel(), 11, -6, 6), dy = numbers<T>(all.numel(), 12);
+      const auto y = forward(all, x, log);
+      std::vector<T> dx(x.size(), T(kNaN)), dx_row(static_cast<std::size_t>(n), T(kNaN));
+      backward(all, dy, y, dx, log, false);
+      for (std::int64_t r = 0; r < kRows; ++r) {
+        const auto row_of = [&](const std::vector<T>& v) {
+          return std::vector<T>(v.begin() + r * n, v.begin() + (r + 1) * n);
+        };
+        const auto y_row = forward(one, row_of(x), log);
+        backward(one, row_of(dy), y_row, dx_row, log, false);
+        same = same && same_bits(y_row, row_of(y)) && same_bits(dx_row, row_of(dx));
+      }
+    }
+  CHECK(same);
+}
+
 TEMPLATE_TEST_CASE("rows of nothing but -inf give zeros where they are masked, and others do not", "", float, double) {
   const TestType inf = std::numeric_limits<TestType>::infinity(), nan = std::numeric_limits<TestType>::quiet_NaN();
   const std::vector<TestType> x = {-inf, -inf, -inf, -inf, 0, -inf, nan, -inf, -inf, inf, -inf, -inf};
