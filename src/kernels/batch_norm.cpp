@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/ceil_div.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/norm_loops.hpp"
 #include "kernels/parallel.hpp"
@@ -28,7 +29,7 @@ struct Strip {
 struct Strips {
   std::int64_t each, count;
 
-  explicit Strips(const BatchNormParams& p) : each(kStripWidth / p.spatial), count((p.channels + each - 1) / each) {}
+  explicit Strips(const BatchNormParams& p) : each(kStripWidth / p.spatial), count(ceil_div(p.channels, each)) {}
 
   Strip strip(const BatchNormParams& p, std::int64_t i) const {
     const std::int64_t channel = i * each, channels = std::min(each, p.channels - channel);
@@ -108,7 +109,7 @@ void map_runs(const BatchNormParams& p, const T* x, const T* w, const T* b, cons
 template <class T>
 void map_strips(const BatchNormParams& p, const T* x, const T* w, const T* b, const Moments* moments, T* y) {
   const Strips strips(p);
-  const std::int64_t chunks = (p.samples + kStripSamples - 1) / kStripSamples;
+  const std::int64_t chunks = ceil_div(p.samples, kStripSamples);
   const std::int64_t cost = std::min(p.samples, kStripSamples) * strips.each * p.spatial * kNormCost;
   parallel_for(strips.count * chunks, cost, [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) {
@@ -242,7 +243,7 @@ void gradients_of_strip(const BatchNormParams& p, const T* dy, const T* x, const
 }  // namespace
 
 std::int64_t batch_norm_memory(const BatchNormParams& p) {
-  return p.channels + (is_long(p) ? (p.samples * p.channels + 1) / 2 : 0);
+  return p.channels + (is_long(p) ? ceil_div(p.samples * p.channels, 2) : 0);
 }
 
 template <class T>

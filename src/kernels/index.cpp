@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/ceil_div.hpp"
 #include "kernels/parallel.hpp"
 
 namespace taper::kernels {
@@ -56,7 +57,7 @@ template <class T>
 void index_select_grad(const T* dy, const std::int64_t* index, T* dx, std::int64_t outer, std::int64_t n,
                        std::int64_t inner, std::int64_t count, bool add) {
   if (inner == 0) return;
-  const std::int64_t blocks = (inner + kScatterColumns - 1) / kScatterColumns;
+  const std::int64_t blocks = ceil_div(inner, kScatterColumns);
   // dx_o,index(j) += dy_oj for j in order, a unit owning its columns of dx
   parallel_for(outer * blocks, (n + count) * std::min(inner, kScatterColumns),
                [=](std::int64_t begin, std::int64_t end) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/ceil_div.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/pool_axis.hpp"
@@ -199,7 +200,7 @@ void inner_windows(const MaxPool& p, const Taps& d, const Taps& h, std::int64_t 
     const std::int64_t n = std::min(kMaxPoolTile, o1 - o), stride = n > 1 ? w.stride : 1;
     const std::int64_t start = o * w.stride - w.padding_left;
     const std::int64_t corner = (d.first * p.h.in + h.first) * p.w.in + start;
-    const std::int64_t whole = (n + kWhole - 1) / kWhole * kWhole;
+    const std::int64_t whole = ceil_div(n, kWhole) * kWhole;
     const std::int64_t last = (last_of(d) * p.h.in + last_of(h)) * p.w.in + start + (w.kernel - 1) * step;
     const bool completes = n > 1 && stride <= kWhole && last + (whole - 1) * stride < room;
     const std::int64_t count = completes ? whole : n;
@@ -244,7 +245,7 @@ void fixed_forward_row(const MaxPool& p, const Taps& d, const Taps& h, const T* 
                        std::int64_t* index) {
   const Window1d& w = p.w.window;
   const std::int64_t reach = p.w.in + w.padding_left - 1 - w.dilation * (w.kernel - 1);
-  std::int64_t first = w.padding_left == 0 ? 0 : (w.padding_left - 1) / w.stride + 1;
+  std::int64_t first = ceil_div(w.padding_left, w.stride);
   std::int64_t last = reach < 0 ? 0 : std::min(p.w.out, reach / w.stride + 1);
   // A few long windows are faster one by one.
   if (last - first < 8 && w.kernel > 8) last = 0;
@@ -357,7 +358,7 @@ void backward(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, b
   const std::int64_t bw = std::min(width, kMaxPoolBlock);
   const std::int64_t bh = bw < width ? 1 : std::min(height, kMaxPoolBlock / width);
   const std::int64_t bd = bh < height || bw < width ? 1 : std::min(depth, kMaxPoolBlock / (height * width));
-  const std::int64_t across = (width - 1) / bw + 1, down = (height - 1) / bh + 1, deep = (depth - 1) / bd + 1;
+  const std::int64_t across = ceil_div(width, bw), down = ceil_div(height, bh), deep = ceil_div(depth, bd);
   const std::int64_t blocks = across * down * deep, size = depth * height * width;
   const std::int64_t outputs = p.d.out * p.h.out * p.w.out;
   const bool few = is_in_few(p);

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "kernels/ceil_div.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/turn_square.hpp"
 
@@ -103,7 +104,7 @@ void permute(std::span<const std::int64_t> x_shape, std::span<const int> dims, c
   // Rows are grouped so that a tile has both sides; one group is one unit of work.
   constexpr std::int64_t kRows = 64;
   const std::int64_t rows = p.rank > 1 ? p.extent[p.rank - 2] : 1, row_step = p.rank > 1 ? p.stride[p.rank - 2] : 0;
-  const std::int64_t groups = (rows + kRows - 1) / kRows, outer = p.numel / columns / rows;
+  const std::int64_t groups = ceil_div(rows, kRows), outer = p.numel / columns / rows;
   parallel_for(outer * groups, std::min(rows, kRows) * columns, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) {
       const std::int64_t o = unit / groups, row = unit % groups * kRows;

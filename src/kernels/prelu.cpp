@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/array.hpp"
+#include "kernels/ceil_div.hpp"
 #include "kernels/parallel.hpp"
 
 namespace taper::kernels {
@@ -15,7 +16,7 @@ constexpr std::int64_t kBlock = 4096;
 /// Cuts every [inner] into blocks and calls `body(block, channel, first, last)` for elements [first, last) of each.
 template <class Body>
 void for_each_block(const PReLUParams& p, const Body& body) {
-  const std::int64_t blocks = (p.inner + kBlock - 1) / kBlock;
+  const std::int64_t blocks = ceil_div(p.inner, kBlock);
   parallel_for(p.outer * p.channels * blocks, std::min(p.inner, kBlock), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
       const std::int64_t plane = b / blocks, first = plane * p.inner + b % blocks * kBlock;
@@ -36,7 +37,7 @@ void prelu(const PReLUParams& p, const T* x, const T* w, T* y) {
 
 template <class T>
 void prelu_backward(const PReLUParams& p, const T* x, const T* w, const T* dy, T* dx, bool add_dx, T* dw, bool add_dw) {
-  const std::int64_t blocks = (p.inner + kBlock - 1) / kBlock;
+  const std::int64_t blocks = ceil_div(p.inner, kBlock);
   const Array<double> sums(dw ? p.outer * p.channels * blocks : 0);
   for_each_block(p, [=, &sums](std::int64_t b, std::int64_t c, std::int64_t first, std::int64_t last) {
     // dx = dy for x > 0, else w_c dy

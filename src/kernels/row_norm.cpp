@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/ceil_div.hpp"
 #include "kernels/norm_loops.hpp"
 #include "kernels/parallel.hpp"
 
@@ -13,9 +14,7 @@ constexpr std::int64_t kColumns = 64;
 
 /// Samples whose gradients of w and b are summed in T before they are joined in double.
 std::int64_t samples_together(const RowNormParams& p) { return std::clamp<std::int64_t>(p.samples / 8, 8, 64); }
-std::int64_t sample_blocks(const RowNormParams& p) {
-  return (p.samples + samples_together(p) - 1) / samples_together(p);
-}
+std::int64_t sample_blocks(const RowNormParams& p) { return ceil_div(p.samples, samples_together(p)); }
 
 template <class T>
 Moments row_moments(const RowNormParams& p, const T* x, std::int64_t n) {
@@ -153,7 +152,7 @@ void backward_elements(const RowNormParams& p, const T* dy, const T* x, const T*
     }
   });
   if (!affine) return;
-  const std::int64_t columns = (all + kColumns - 1) / kColumns;
+  const std::int64_t columns = ceil_div(all, kColumns);
   parallel_for(columns, blocks * kColumns, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t c = unit * kColumns, width = std::min(kColumns, all - c);
@@ -207,7 +206,7 @@ void backward_channels(const RowNormParams& p, const T* dy, const T* x, const T*
 std::int64_t row_norm_memory(const RowNormParams& p) {
   const std::int64_t rows = p.samples * p.groups, all = p.groups * p.channels;
   const std::int64_t pairs = p.spatial == 1 ? sample_blocks(p) * all : p.samples * all;
-  return rows + (pairs + 1) / 2;
+  return rows + ceil_div(pairs, 2);
 }
 
 template <class T>

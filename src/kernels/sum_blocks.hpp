@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/ceil_div.hpp"
 #include "kernels/parallel.hpp"
 
 namespace taper::kernels {
@@ -12,8 +13,8 @@ namespace taper::kernels {
 template <class Block>
 double sum_of_blocks(std::int64_t n, std::int64_t cost, const Block& of_block) {
   constexpr std::int64_t kSlots = 256;
-  const std::int64_t block = std::max<std::int64_t>(4096, (n + kSlots - 1) / kSlots);
-  const std::int64_t blocks = (n + block - 1) / block;
+  const std::int64_t block = std::max<std::int64_t>(4096, ceil_div(n, kSlots));
+  const std::int64_t blocks = ceil_div(n, block);
   if (blocks == 0) return 0;
   double slots[kSlots];
   parallel_for(blocks, block * cost, [&](std::int64_t first, std::int64_t last) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/ceil_div.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/sum_row.hpp"
 
@@ -37,7 +38,7 @@ template <class T>
   if (n <= kLongRun) return sum_row(x, n);
   constexpr std::int64_t kSlots = 64, kInMemory = 1 << 22;
   const std::int64_t piece = std::max<std::int64_t>(8 * kLongRun, (n / kSlots / kLongRun + 1) * kLongRun);
-  const std::int64_t pieces = (n + piece - 1) / piece;
+  const std::int64_t pieces = ceil_div(n, piece);
   double slots[kSlots];
   parallel_for(pieces, piece / 8, [=, to = &slots[0]](std::int64_t first, std::int64_t last) {
     for (std::int64_t k = first; k < last; ++k) {
