@@ -145,8 +145,7 @@ template <class V>
 template <class V>
 [[gnu::always_inline]] inline V vector_softplus_slope(V x, Element<V> beta) {
   const auto [z, beyond] = softplus_argument(x, beta);
-  const V size = at_most<V>(by_size<V>(120, 760), magnitude_of(z));
-  return gate_slope(z, logistic_tail(each<V>(1), {size, z < 0 ? -beyond : beyond}));
+  return vector_sigmoid(z, z < 0 ? beyond : -beyond);
 }
 
 }  // namespace taper::kernels

@@ -166,12 +166,13 @@ inline V vector_tanh(V x) {
   return with_sign_of(a < T(0.625) ? near : far, x);
 }
 
-/// 1 / (1 + e^-x): 1.8 ulp.
+/// 1 / (1 + e^-x), `beyond` being what -|x| cannot hold of it: 1.8 ulp.
 template <class V>
-inline V vector_sigmoid(V x) {
+inline V vector_sigmoid(V x, V beyond = V{}) {
   using T = Element<V>;
   // e^-|x| cannot overflow; where it is small, e / (1 + e) = e - e e / (1 + e) loses less.
-  const V e = vector_exp_negative(-magnitude_of(x)), y = (x < 0 ? e : each<V>(1)) / (1 + e);
+  const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, -magnitude_of(x)), beyond);
+  const V e = scaled_down(1 + rest, shifted), y = (x < 0 ? e : each<V>(1)) / (1 + e);
   return ((x < 0) & (e < T(0.5))) ? fused(-e, y, e) : y;
 }
 
