@@ -42,25 +42,37 @@ template <int N, class T, class Join>
   }
 }
 
+/// How many elements fill the processor's vectors.
+template <class T>
+inline constexpr int kFullVector = kVectorWidth / static_cast<int>(sizeof(T));
+
 /// The best of `n` >= 1 elements.
-template <bool largest, class T, int N = kVectorWidth / static_cast<int>(sizeof(T))>
+template <bool largest, class T, int N = kFullVector<T>>
 T extreme_of(const T* x, std::int64_t n) {
   if constexpr (N * sizeof(T) >= 16) {
     if (n < N) return extreme_of<largest, T, N / 2>(x, n);
     using Vector = typename Several<T, N>::type;
-    // The last vector overlaps the one before, which changes nothing.
-    Vector a = several_at<T, N>(x), b = several_at<T, N>(x + n - N), zero = a * 0 + b * 0;
-    std::int64_t i = N;
-    for (; i + 2 * N <= n; i += 2 * N) {
-      const Vector v = several_at<T, N>(x + i), w = several_at<T, N>(x + i + N);
-      a = better_number_of<largest>(v, a);
-      b = better_number_of<largest>(w, b);
-      zero += (v + w) * 0;
-    }
-    if (i + N <= n) {
-      const Vector v = several_at<T, N>(x + i);
-      a = better_number_of<largest>(v, a);
-      zero += v * 0;
+    Vector a = several_at<T, N>(x), b = a, zero = {};
+    std::int64_t i = 0;
+    if (N < kFullVector<T> || n < 4 * N) {
+      const auto take = [&](std::int64_t at) __attribute__((always_inline)) {
+        const Vector v = several_at<T, N>(x + at);
+        a = better_number_of<largest>(v, a);
+        zero += v * 0;
+      };
+      for (; i + N <= n; i += N) take(i);
+      take(n - N);
+    } else {
+      const auto take_four = [&](std::int64_t at) __attribute__((always_inline)) {
+        const Vector p = several_at<T, N>(x + at), q = several_at<T, N>(x + at + N),
+                     r = several_at<T, N>(x + at + 2 * N), s = several_at<T, N>(x + at + 3 * N);
+        a = better_number_of<largest>(r, better_number_of<largest>(p, a));
+        b = better_number_of<largest>(s, better_number_of<largest>(q, b));
+        zero += ((p + q) + (r + s)) * 0;
+      };
+      for (; i + 4 * N <= n; i += 4 * N) take_four(i);
+      // Vectors that overlap what came before change nothing.
+      if (i < n) take_four(n - 4 * N);
     }
     const T best = join_lanes<N, T>(better_number_of<largest>(a, b),
                                     [](auto c, auto d) { return better_number_of<largest>(c, d); });
@@ -79,7 +91,7 @@ T extreme_of(const T* x, std::int64_t n) {
 /// best_c = the best of best_c and of what stands in column c of the `n` rows.
 template <bool largest, class T>
 [[gnu::noinline]] void extreme_of_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, T* best) {
-  constexpr int N = kVectorWidth / static_cast<int>(sizeof(T));
+  constexpr int N = kFullVector<T>;
   const auto row_of = [=](std::int64_t j) { return x + (j < n ? j : n - 1) * row; };
   for (std::int64_t j = 0; j < n; j += 4) {
     // The last row may be read more than once, which changes nothing.

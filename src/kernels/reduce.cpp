@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "kernels/average_runs.hpp"
+#include "kernels/ceil_div.hpp"
 #include "kernels/extreme_of.hpp"
 #include "kernels/lanes.hpp"
 #include "kernels/reduce_driver.hpp"
@@ -87,6 +88,25 @@ template <class T>
   return extreme == Extreme::max ? extreme_of<true>(x, n) : extreme_of<false>(x, n);
 }
 
+/// best[c] = the best of best[c] and of what stands in column c of the `n` rows; of many in parallel.
+template <class T>
+[[gnu::noinline]] void best_of_rows(Extreme extreme, const T* x, std::int64_t n, std::int64_t row, std::int64_t width,
+                                    T* best) {
+  const auto join = extreme == Extreme::max ? extreme_of_rows<true, T> : extreme_of_rows<false, T>;
+  const std::int64_t piece = rows_of_piece(n, width);
+  if (n <= piece) return join(x, n, row, width, best);
+  const std::int64_t pieces = ceil_div(n, piece);
+  T slots[kPieces * kWideColumns];
+  parallel_for(pieces, piece * width, [=, to = &slots[0]](std::int64_t first, std::int64_t last) {
+    for (std::int64_t k = first; k < last; ++k) {
+      const T* const from = x + k * piece * row;
+      std::copy_n(from, width, to + k * width);
+      join(from, std::min(piece, n - k * piece), row, width, to + k * width);
+    }
+  });
+  join(slots, pieces, width, width, best);
+}
+
 /// best[c] = the best element of output c of a group.
 template <class T>
 void best_of_group(const ReducePlan& p, const Offsets& start, std::int64_t width, Extreme extreme, const T* x,
@@ -99,10 +119,7 @@ void best_of_group(const ReducePlan& p, const Offsets& start, std::int64_t width
       return;
     }
     if (done == 0) std::copy_n(from, width, best);
-    if (extreme == Extreme::max)
-      extreme_of_rows<true>(from, p.rows.extent, p.rows.stride[0], width, best);
-    else
-      extreme_of_rows<false>(from, p.rows.extent, p.rows.stride[0], width, best);
+    best_of_rows(extreme, from, p.rows.extent, p.rows.stride[0], width, best);
   });
 }
 
@@ -250,11 +267,14 @@ void reduce_extreme(const ReducePlan& plan, Extreme extreme, const T* x, T* y) {
   if (in_runs(plan))
     return for_each_run(plan, x,
                         [=, n = plan.rows.extent](std::int64_t o, const T* run) { y[o] = best_of(extreme, run, n); });
-  for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    T best[kReduceColumns];
-    best_of_group(plan, start, width, extreme, x, best);
-    for (std::int64_t c = 0; c < width; ++c) y[out + c] = best[c];
-  });
+  for_each_group(
+      plan, 1,
+      [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+        T best[kWideColumns];
+        best_of_group(plan, start, width, extreme, x, best);
+        for (std::int64_t c = 0; c < width; ++c) y[out + c] = best[c];
+      },
+      kWideColumns);
 }
 
 template <class T>

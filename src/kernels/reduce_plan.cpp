@@ -82,13 +82,17 @@ void visit_groups(const ReducePlan& plan, std::int64_t cost, std::int64_t widest
   });
 }
 
+std::int64_t rows_of_piece(std::int64_t rows, std::int64_t width) {
+  constexpr std::int64_t kPiece = 32768;
+  return ceil_div(std::max(kPiece / width, ceil_div(rows, kPieces)), 8) * 8;
+}
+
 void add_in_pieces(std::int64_t rows, std::int64_t width, double* sum,
                    void (*add)(const void*, std::int64_t, std::int64_t, double*), const void* body) {
-  constexpr std::int64_t kPiece = 32768, kSlots = 16;
-  const std::int64_t least = std::max(kPiece / width, ceil_div(rows, kSlots)), piece = ceil_div(least, 8) * 8;
+  const std::int64_t piece = rows_of_piece(rows, width);
   if (rows <= piece) return add(body, 0, rows, sum);
   const std::int64_t pieces = ceil_div(rows, piece);
-  double slots[kSlots * kWideColumns];
+  double slots[kPieces * kWideColumns];
   parallel_for(pieces, piece * width / 8, [=, to = &slots[0]](std::int64_t first, std::int64_t last) {
     for (std::int64_t k = first; k < last; ++k) {
       std::fill_n(to + k * width, width, 0.0);

@@ -61,8 +61,13 @@ void for_each_group(const ReducePlan& plan, std::int64_t cost, const Body& body,
       &body);
 }
 
+/// Many rows of `width` columns are worked on in parallel in at most `kPieces` pieces, of as many rows as this: it
+/// depends on `rows` and `width` alone.
+inline constexpr std::int64_t kPieces = 16;
+std::int64_t rows_of_piece(std::int64_t rows, std::int64_t width);
+
 /// sum[c] += what `add(body, first, n, slot)` adds to slot[c] for rows [first, first + n), c < width <= kWideColumns:
-/// for `rows` rows at once, or of many in parallel for pieces that depend on `rows` and `width` alone.
+/// for `rows` rows at once, or of many in pieces.
 void add_in_pieces(std::int64_t rows, std::int64_t width, double* sum,
                    void (*add)(const void* body, std::int64_t first, std::int64_t n, double* slot), const void* body);
 
