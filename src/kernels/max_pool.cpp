@@ -7,6 +7,7 @@
 
 #include "kernels/ceil_div.hpp"
 #include "kernels/loop_hints.hpp"
+#include "kernels/max_pool_pairs.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/pool_axis.hpp"
 
@@ -22,13 +23,8 @@ constexpr std::int64_t kMaxPoolBlock = 2048;
 struct MaxPool {
   std::int64_t planes;
   PoolAxis d, h, w;
+  IndexRange inner;  ///< the windows of a row that no border cuts off, if they are worth to be taken together
 };
-
-/// Whether `v` takes the place of `best`, which came before it.
-template <class T>
-bool exceeds(T v, T best) {
-  return (v > best) | (v != v);
-}
 
 // --- one window -----------------------------------------------------------------------------------------------------
 
@@ -92,19 +88,19 @@ std::int64_t find_in_window(const MaxPool& p, const T* x, const Taps& d, const T
 // --- a row of windows -----------------------------------------------------------------------------------------------
 
 /// best_o = max(best_o, x_{s o}, x_{s o + step}, ..., x_{s o + (K - 1) step}), `where` following it; `at` is the place
-/// of x_0. S is the stride and 1 the step, or 0 stands for any of both.
+/// of x_0. S is the stride, or 0.
 template <int S, int K, bool kIndexed, class I, class T>
 void take_taps(const T* x, std::int64_t stride, std::int64_t step, I at, std::int64_t n, T* best, I* where) {
-  const std::int64_t s = S > 0 ? S : stride, gap = S > 1 ? 1 : step;
+  const std::int64_t s = S > 0 ? S : stride;
   TAPER_INDEPENDENT_TURNS
   for (std::int64_t o = 0; o < n; ++o) {
     T b = best[o];
     I w = kIndexed ? where[o] : I(0);
     const auto take_tap = [&](int t) {
-      const T v = x[o * s + t * gap];
+      const T v = x[o * s + t * step];
       const bool take = exceeds(v, b);
       b = take ? v : b;
-      if (kIndexed) w = take ? at + static_cast<I>(t * gap) : w;
+      if (kIndexed) w = take ? at + static_cast<I>(t * step) : w;
     };
     // Written out: a loop inside would keep the outer one from becoming vectors.
     take_tap(0);
@@ -121,7 +117,6 @@ void take_taps(const T* x, std::int64_t stride, std::int64_t step, I at, std::in
 template <int K, bool kIndexed, class I, class T>
 void take_taps(const T* x, std::int64_t stride, std::int64_t step, I at, std::int64_t n, T* best, I* where) {
   if (stride == 1) return take_taps<1, K, kIndexed>(x, stride, step, at, n, best, where);
-  if (stride == 2 && step == 1) return take_taps<2, K, kIndexed>(x, stride, step, at, n, best, where);
   take_taps<0, K, kIndexed>(x, stride, step, at, n, best, where);
 }
 
@@ -129,11 +124,8 @@ void take_taps(const T* x, std::int64_t stride, std::int64_t step, I at, std::in
 template <bool kIndexed, class I, class T>
 void take_row(const T* x, std::int64_t stride, std::int64_t step, std::int64_t taps, I at, std::int64_t n, T* best,
               I* where) {
-  const bool in_pairs = stride == 2 && step == 1;
   for (std::int64_t left = taps; left > 0;) {
-    // Where the stride is two, both of a pair become vectors; a tap alone is taken with the one before it again.
-    if (in_pairs && left == 1 && taps > 1) x -= 1, at -= I(kIndexed), left = 2;
-    const std::int64_t k = std::min<std::int64_t>(left, in_pairs || left == 4 ? 2 : 3);
+    const std::int64_t k = left == 4 ? 2 : std::min<std::int64_t>(left, 3);
     if (k == 3)
       take_taps<3, kIndexed>(x, stride, step, at, n, best, where);
     else if (k == 2)
@@ -225,9 +217,14 @@ void inner_windows(const MaxPool& p, const Taps& d, const Taps& h, std::int64_t 
                    std::int64_t room, T* y, std::int64_t* index) {
   // Places as wide as the elements make the faster loop; a place and some strides together stay below 2^31.
   constexpr std::int64_t kNarrow = std::int64_t{1} << 30;
+  const bool is_narrow = p.d.in * p.h.in * p.w.in < kNarrow;
+  if (const Window1d& w = p.w.window; w.stride == 2 && w.dilation == 1 && w.kernel > 1 && o1 - o0 > 1 && is_narrow) {
+    const std::int64_t at = (d.first * p.h.in + h.first) * p.w.in + o0 * 2 - w.padding_left;
+    const RowWindows windows{d, h, w.kernel, p.h.in, p.w.in};
+    if (pool_pairs(windows, x + at, room - at, at, o1 - o0, y + o0, index ? index + o0 : nullptr)) return;
+  }
   if (!index) return inner_windows<false, std::int32_t>(p, d, h, o0, o1, x, room, y, index);
-  if (sizeof(T) == 4 && p.d.in * p.h.in * p.w.in < kNarrow)
-    return inner_windows<true, std::int32_t>(p, d, h, o0, o1, x, room, y, index);
+  if (sizeof(T) == 4 && is_narrow) return inner_windows<true, std::int32_t>(p, d, h, o0, o1, x, room, y, index);
   inner_windows<true, std::int64_t>(p, d, h, o0, o1, x, room, y, index);
 }
 
@@ -243,17 +240,12 @@ void one_window(const MaxPool& p, const Taps& d, const Taps& h, const Taps& w, s
 template <class T>
 void fixed_forward_row(const MaxPool& p, const Taps& d, const Taps& h, const T* x, std::int64_t room, T* y,
                        std::int64_t* index) {
-  const Window1d& w = p.w.window;
-  const std::int64_t reach = p.w.in + w.padding_left - 1 - w.dilation * (w.kernel - 1);
-  std::int64_t first = ceil_div(w.padding_left, w.stride);
-  std::int64_t last = reach < 0 ? 0 : std::min(p.w.out, reach / w.stride + 1);
-  // A few long windows are faster one by one.
-  if (last - first < 8 && w.kernel > 8) last = 0;
-  if (first >= last) first = last = p.w.out;
-  const auto border = [&](std::int64_t o) { one_window(p, d, h, window_taps(w, p.w.in, o), o, x, y, index); };
-  for (std::int64_t o = 0; o < first; ++o) border(o);
-  inner_windows(p, d, h, first, last, x, room, y, index);
-  for (std::int64_t o = last; o < p.w.out; ++o) border(o);
+  const auto borders = [&](std::int64_t o, std::int64_t end) {
+    for (; o < end; ++o) one_window(p, d, h, window_taps(p.w.window, p.w.in, o), o, x, y, index);
+  };
+  borders(0, p.inner.first);
+  inner_windows(p, d, h, p.inner.first, p.inner.last, x, room, y, index);
+  borders(p.inner.last, p.w.out);
 }
 
 template <class T>
@@ -377,6 +369,17 @@ void backward(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, b
 
 // --- parameters -----------------------------------------------------------------------------------------------------
 
+IndexRange inner_range(const PoolAxis& axis) {
+  const Window1d& w = axis.window;
+  if (axis.is_adaptive) return {0, 0};
+  const std::int64_t reach = axis.in + w.padding_left - 1 - w.dilation * (w.kernel - 1);
+  const std::int64_t first = ceil_div(w.padding_left, w.stride);
+  std::int64_t last = reach < 0 ? 0 : std::min(axis.out, reach / w.stride + 1);
+  // A few long windows are faster one by one.
+  if (last - first < 8 && w.kernel > 8) last = 0;
+  return first < last ? IndexRange{first, last} : IndexRange{axis.out, axis.out};
+}
+
 MaxPool make_pool(const MaxPoolParams& q) {
   const auto axis = [&](int i) {
     return PoolAxis{q.in[i],
@@ -387,7 +390,7 @@ MaxPool make_pool(const MaxPoolParams& q) {
                      .padding_right = q.padding_right[i],
                      .dilation = q.dilation[i]}};
   };
-  return {q.planes, axis(0), axis(1), axis(2)};
+  return {q.planes, axis(0), axis(1), axis(2), inner_range(axis(2))};
 }
 
 /// Windows of an adaptive pool that divide an axis evenly are a fixed pool's.
@@ -396,7 +399,7 @@ MaxPool make_pool(const AdaptiveMaxPoolParams& q) {
     const std::int64_t size = q.in[i] / q.out[i];
     return q.in[i] % q.out[i] == 0 ? PoolAxis{q.in[i], q.out[i], {size, size}} : PoolAxis{q.in[i], q.out[i], {}, true};
   };
-  return {q.planes, axis(0), axis(1), axis(2)};
+  return {q.planes, axis(0), axis(1), axis(2), inner_range(axis(2))};
 }
 
 bool is_empty(const AdaptiveMaxPoolParams& q) { return q.out[0] == 0 || q.out[1] == 0 || q.out[2] == 0; }

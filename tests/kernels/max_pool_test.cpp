@@ -282,6 +282,19 @@ TEST_CASE("rows, windows and planes longer than the buffers are pooled in pieces
     }
 }
 
+TEST_CASE("rows of any number of windows with stride two equal their definition") {
+  Draw draw(7);
+  for (std::int64_t width = 4; width <= 83; ++width)
+    for (std::int64_t k = 2; k <= 5; ++k)
+      for (const Kind kind : {Kind::numbers, Kind::ties, Kind::some_nan, Kind::some_inf}) {
+        MaxPool pool = fixed({7, width}, {3, k}, {2, 2}, {width % 2, width % (k / 2 + 1)});
+        if (width % 3 == 0) pool = fixed({3, 4, width}, {2, 3, k}, {1, 2, 2}, {0, 0, 1}, {1, 2, 1}, true, 2);
+        if (!pool.is_admitted()) continue;
+        CAPTURE(pool.planes, pool.in, pool.kernel, pool.padding, int(kind));
+        if (!agrees(pool, inputs_of(pool, kind, draw), draw)) FAIL("differs from the definition");
+      }
+}
+
 TEST_CASE("values are the same bits with and without indices, also of zeros of both signs") {
   Draw draw(6);
   for (const MaxPool& pool : {fixed({61}, {3}, {2}, {1}), fixed({61}, {3}, {1}, {1}), fixed({97}, {61}, {1}, {7}),

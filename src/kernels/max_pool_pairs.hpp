@@ -1,0 +1,121 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "base/window.hpp"
+#include "kernels/extreme_of.hpp"
+
+// Windows of a max pool with stride two, a vector of them at a time: their largest elements, and where these are, stay
+// in registers over all taps.
+
+namespace taper::kernels {
+
+/// Whether `v` takes the place of `best`, which came before it.
+template <class V>
+[[gnu::always_inline]] inline auto exceeds(V v, V best) {
+  return (v > best) | (v != v);
+}
+
+/// The same windows in every place of a row: `taps` neighbours in each of the rows `h` of the slices `d`, of planes
+/// with `height` rows of `width`.
+struct RowWindows {
+  Taps d, h;
+  std::int64_t taps, height, width;
+};
+
+/// Pairs of neighbours, of which two vectors hold one for each window, the first or second of every pair: windows are
+/// in the order that the parts of 16 bytes of both vectors, in turns, give.
+template <class T, int N = kFullVector<T>, class = std::make_integer_sequence<int, N>>
+struct PairLanes;
+
+template <class T, int N, int... l>
+struct PairLanes<T, N, std::integer_sequence<int, l...>> {
+  static constexpr int kPart = 16 / static_cast<int>(sizeof(T)), kHalf = kPart / 2;
+
+  template <int kSecond, class V>
+  [[gnu::always_inline]] static V of_pairs(V a, V b) {
+    return __builtin_shufflevector(a, b,
+                                   (l / kPart * kPart + l % kHalf * 2 + kSecond + (l % kPart < kHalf ? 0 : N))...);
+  }
+  /// The windows in their order.
+  template <class V>
+  [[gnu::always_inline]] static V ordered(V v) {
+    return __builtin_shufflevector(v, v, (l % (N / 2) / kHalf * kPart + l % kHalf + (l < N / 2 ? 0 : kHalf))...);
+  }
+};
+
+/// y_o = the largest element of window o, index_o its place, for `n` windows at x, x + 2, ..., of which there are as
+/// many as fill a vector, with two taps or more; x is at place `at` of its plane.
+template <bool kIndexed, class T>
+[[gnu::noinline]] void pool_vectors(const RowWindows& w, const T* x, std::int64_t at, std::int64_t n, T* y,
+                                    std::int64_t* index) {
+  constexpr int N = kFullVector<T>;
+  using V = typename Several<T, N>::type;
+  using Offset = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  using Offsets = typename Several<Offset, N>::type;
+  using Lanes = PairLanes<T>;
+  for (std::int64_t block = 0; block < n; block += N) {
+    // The last vector overlaps the one before, which changes nothing.
+    const std::int64_t o = std::min(block, n - N);
+    V best = V{} - std::numeric_limits<T>::infinity();
+    Offsets where = {};
+    const auto take = [&](V v, Offsets offsets) __attribute__((always_inline)) {
+      const auto is_taken = exceeds(v, best);
+      best = is_taken ? v : best;
+      if (kIndexed) where = is_taken ? offsets : where;
+    };
+    for (std::int64_t i = w.d.first; i < w.d.last; i += w.d.step)
+      for (std::int64_t j = w.h.first; j < w.h.last; j += w.h.step) {
+        const std::int64_t row = ((i - w.d.first) * w.height + (j - w.h.first)) * w.width;
+        std::int64_t t = w.taps % 2;
+        const T* from = x + 2 * o + row;
+        Offsets offsets = Offsets{} + static_cast<Offset>(row);
+        if (t != 0) {
+          take(Lanes::template of_pairs<0>(several_at<T, N>(from), several_at<T, N>(from + N)), offsets);
+          ++from;
+          offsets += 1;
+        }
+        for (; t < w.taps; t += 2, from += 2, offsets += 2) {
+          const V a = several_at<T, N>(from), b = several_at<T, N>(from + N);
+          const V first = Lanes::template of_pairs<0>(a, b), second = Lanes::template of_pairs<1>(a, b);
+          const auto is_second = exceeds(second, first);
+          take(is_second ? second : first, is_second ? offsets + 1 : offsets);
+        }
+      }
+    best = Lanes::ordered(best);
+    std::memcpy(y + o, &best, sizeof best);
+    if (!kIndexed) continue;
+    where = Lanes::ordered(where);
+    Offset offsets[N];
+    std::memcpy(offsets, &where, sizeof where);
+    for (int k = 0; k < N; ++k) index[o + k] = at + 2 * (o + k) + offsets[k];
+  }
+}
+
+/// The same for two windows or more, if they fill a vector, or do together with what follows them within the `room` of
+/// x: returns whether they do. A null `index` is not written.
+template <class T>
+bool pool_pairs(const RowWindows& w, const T* x, std::int64_t room, std::int64_t at, std::int64_t n, T* y,
+                std::int64_t* index) {
+  constexpr std::int64_t N = kFullVector<T>;
+  const auto pool = index ? pool_vectors<true, T> : pool_vectors<false, T>;
+  if (n >= N) {
+    pool(w, x, at, n, y, index);
+    return true;
+  }
+  const std::int64_t last_row = (w.d.last - 1 - w.d.first) * w.height + (w.h.last - 1 - w.h.first);
+  if (last_row * w.width + w.taps + 2 * (N - 1) > room) return false;
+  T best[N];
+  std::int64_t where[N];
+  pool(w, x, at, N, best, where);
+  std::copy(best, best + n, y);
+  if (index) std::copy(where, where + n, index);
+  return true;
+}
+
+}  // namespace taper::kernels
