@@ -157,14 +157,13 @@ template <int K, class A, class T>
 }
 
 /// The sums of columns of rows of rows, for each of `lines` rows of results. With `scales` each line's are times its
-/// factors. Memory that `is_far` is asked for in its order, a little in front of the rows of which some are read at
-/// once: it is no faster otherwise.
+/// factors. Memory that `is_far` is read in its order, a few rows at once, and asked for before: it is no faster
+/// otherwise.
 template <class A, class T>
 [[gnu::noinline]] void sum_lines(const T* x, Rows outer, std::int64_t step, std::int64_t n, const Row* rows,
                                  std::int64_t lines, const Line<A, T>* line, bool scales, A* sum, std::int64_t pitch,
                                  bool is_far) {
-  constexpr std::int64_t kFew = std::is_same_v<A, float> ? 4 : 2, kMany = std::is_same_v<T, float> ? 16 : 2,
-                         kFetched = 64 / sizeof(T);
+  constexpr std::int64_t kFew = std::is_same_v<A, float> ? 4 : 2, kMany = std::is_same_v<T, float> ? 16 : 2;
   for (std::int64_t l = 0, some = 1; l < lines; l += some, sum += some * pitch) {
     const std::int64_t count = rows[l].count;
     // Lines of as many rows are summed by one loop.
@@ -185,7 +184,7 @@ template <class A, class T>
           if (most > 1 && (count > kFew || !std::is_same_v<A, T>)) sum_some = sum_few_rows<0, A, T>;
         const T* const from = x + o * outer.step + i * step;
         if (is_far)
-          for (std::int64_t c = kFetched; c <= most * step; c += kFetched) __builtin_prefetch(from + rows[l].from + c);
+          for (std::int64_t c = 0; c < most * step; c += 4 * kLanes<T>) fetch_ahead<4>(from + rows[l].from + c);
         sum_some(from, step, most, n, rows + l, line + l, some, scales, o + i > 0, sum, pitch);
       }
   }
@@ -211,10 +210,12 @@ template <class Term>
 
 /// y_o = x_{S o} + x_{S o + step} + ... of K terms, or k for K = 0, as many windows at a time as fill a vector. Reads
 /// what windows would hold that complete the last vector, and S - 1 elements more; two vectors more where S = 2, K = 3.
+/// Memory that `is_far` is asked for before.
 template <int S, int K, class A, class T>
 [[gnu::noinline]] void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k,
-                                std::int64_t step, std::int64_t by_step) {
+                                std::int64_t step, std::int64_t by_step, bool is_far) {
   using All = std::make_integer_sequence<int, kLanes<A>>;
+  const bool is_plain = by_step == 0 && !(is_far && std::is_same_v<A, float>);
   const auto sum = [=](const A* at) __attribute__((always_inline)) {
     const auto vector = [=](int i) __attribute__((always_inline)) { return load<A>(at + i * kLanes<A>); };
     if constexpr (S == 2 && K == 2) return sum_pairs(vector(0), vector(1), All());
@@ -236,9 +237,12 @@ template <int S, int K, class A, class T>
     auto factor = Factors<A>::at(line.by, 0);
     [[maybe_unused]] Vec<A> even = every_second<0>(load<A>(line.from), load<A>(line.from + kLanes<A>), All());
     for (std::int64_t o = 0; o < n; o += kLanes<A>) {
-      if (by_step != 0) [[unlikely]]
-        factor = Factors<A>::at(line.by, o);
       const A* const at = line.from + S * o;
+      if (!is_plain) [[unlikely]] {
+        if (by_step != 0) factor = Factors<A>::at(line.by, o);
+        if constexpr (std::is_same_v<A, float>)
+          if (is_far) fetch_ahead<S>(at);
+      }
       Vec<A> v;
       if constexpr (S == 2 && K == 3) {
         // Of the third terms all but the last are first terms.
@@ -257,7 +261,7 @@ template <int S, int K, class A, class T>
 /// more.
 template <class A, class T>
 [[gnu::noinline]] void sum_overlapping(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k,
-                                       std::int64_t, std::int64_t by_step) {
+                                       std::int64_t, std::int64_t by_step, bool) {
   using All = std::make_integer_sequence<int, kLanes<A>>;
   const std::int64_t whole = k / 4 * 4, rest = k % 4;
   for (std::int64_t l = 0; l < count; ++l) {
@@ -290,7 +294,7 @@ template <class A, class T>
 /// The same for any of them.
 template <class A, class T>
 void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k, std::int64_t s,
-              std::int64_t step, std::int64_t by_step) {
+              std::int64_t step, std::int64_t by_step, bool is_far) {
   auto* sum = s == 2 ? sum_taps<2, 0, A, T> : k == 1 ? sum_taps<1, 1, A, T> : sum_taps<1, 0, A, T>;
   if constexpr (std::is_same_v<A, T>) {
     const bool few = step == 1;
@@ -302,7 +306,7 @@ void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::
   }
   if constexpr (kVectorWidth > 16)  // the baseline is kept small
     if (s == 1 && step == 1 && k >= 4) sum = sum_overlapping<A, T>;
-  sum(lines, count, n, k, step, by_step);
+  sum(lines, count, n, k, step, by_step, is_far);
 }
 
 /// sum_o = the elements of any window of at most 16, in four lanes; four windows at a time, of one line after the

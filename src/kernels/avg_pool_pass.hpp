@@ -51,7 +51,7 @@ class Pass {
     const Reads &d = c_.d, &h = c_.h, &w = c_.w;
     const double from = double(d.from) * double(h.from) * double(w.from),
                  to = double(d.to) * double(h.to) * double(w.to);
-    const bool many = c_.backward ? has_copies_ && !streams_ : h.num >= 4 * h.den;
+    const bool many = c_.backward ? has_copies_ && !streams_ : one_row_ || h.num >= 4 * h.den;
     return sizeof(T) == sizeof(float) && many && double(c_.pool.planes) * std::max(from, to) * sizeof(T) >= kFar;
   }
   /// Blocks of rows repeat where windows lie side by side.
@@ -314,7 +314,7 @@ class Pass {
       const bool exact = way_ == Way::taps && t.results() % kLanes<A> == 0 && !shares;
       const bool by_spans = way_ == Way::short_spans || way_ == Way::spans;
       const std::int64_t before = by_spans ? 4 : way_ == Way::spread ? 1 : 0;
-      const std::int64_t behind = by_spans ? 0 : !exact ? kSlack : c_.w.num == 2 ? 1 : 0;
+      const std::int64_t behind = by_spans ? 0 : !exact ? kSlack : c_.w.num == 2 && c_.w.high - c_.w.low != 2 ? 1 : 0;
       if (!one_row_ || scales_rows() || t.c0 < 0 || t.c1 > c_.w.from || x + rows[0].from - x_ < before ||
           x + rows[count - 1].from + t.columns() + behind > x_ + size)
         return false;
@@ -378,7 +378,7 @@ class Pass {
       }
     }
     if (way_ != Way::taps) s = k = step = 1;
-    sum_taps(lines, count, n, k, s, step, by_step);
+    sum_taps(lines, count, n, k, s, step, by_step, is_far_ && one_row_ && way_ == Way::taps);
   }
 
   // --- windows wider than the buffers -------------------------------------------------------------------------------

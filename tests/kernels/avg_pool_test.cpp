@@ -412,6 +412,21 @@ TEST_CASE("averages of what is too much for the caches are those of each plane a
     }
 }
 
+TEST_CASE("averages along rows that are too much for the caches are those of each row alone") {
+  Draw draw(20);
+  const std::int64_t rows = 1031, length = 4099;
+  const auto all = as<float>(draw.values(rows * length));
+  REQUIRE(all.size() * sizeof(float) > std::size_t{1} << 24);
+  for (const std::int64_t k : {1, 2, 3, 4, 5, 16})
+    for (const std::int64_t s : {std::int64_t{1}, std::int64_t{2}, k}) {
+      CAPTURE(k, s);
+      const auto pool = [=](std::int64_t n) { return fixed({length}, {k}, {s}, {0}, true, false, 0, n); };
+      const auto y = run_forward(pool(rows), all);
+      for (const std::int64_t row : {std::int64_t{0}, rows / 2, rows - 1})
+        CHECK(same_bits(part_of(y, row, rows), run_forward(pool(1), part_of(all, row, rows))));
+    }
+}
+
 TEST_CASE("average pools give the same bits on any number of threads") {
   Draw draw(11);
   const int before = kernels::max_threads();
