@@ -190,11 +190,7 @@ template <int phase, class V, int... L>
   return __builtin_shufflevector(low, c, (3 * L + phase < 2 * n ? L : 3 * L + phase - n)...);
 }
 
-/// Sums of neighbouring lanes of vectors side by side: of two lanes each, or three.
-template <class V, int... L>
-[[gnu::always_inline]] inline V sum_pairs(V a, V b, LaneList<L...> all) {
-  return every_second<0>(a, b, all) + every_second<1>(a, b, all);
-}
+/// Sums of three neighbouring lanes of vectors side by side.
 template <class V, int... L>
 [[gnu::always_inline]] inline V sum_threes(V a, V b, V c, LaneList<L...> all) {
   return every_third<0>(a, b, c, all) + (every_third<1>(a, b, c, all) + every_third<2>(a, b, c, all));
@@ -227,6 +223,17 @@ template <int distance, class V, int... L>
   constexpr int n = sizeof...(L);
   return __builtin_shufflevector(a, b, ((L & distance) != 0 ? L + n : L)...) +
          __builtin_shufflevector(a, b, ((L & distance) != 0 ? L - distance + n : L + distance)...);
+}
+/// Sums of neighbouring lanes of vectors side by side.
+template <class V, int... L>
+[[gnu::always_inline]] inline V sum_pairs(V a, V b, LaneList<L...> all) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  constexpr int n = sizeof...(L);
+  const V sums = sum_in_turn<1>(a, b, all);
+  return __builtin_shufflevector(sums, sums, (L % (n / 2) * 2 + L / (n / 2))...);
+#else
+  return every_second<0>(a, b, all) + every_second<1>(a, b, all);
+#endif
 }
 /// Sums of four neighbouring lanes of four vectors side by side.
 template <class V, int... L>
