@@ -157,14 +157,10 @@ template <class T>
 void pass(Pool& p, bool backward, const T* x, T* y, bool add) {
   join_planes(p);
   const auto reads = backward ? windows_over_elements : elements_of_windows;
-  const Reads w = reads(p.w);
-  average::Course course{p, reads(p.d), reads(p.h), w, backward, average::way_of(w, backward)};
-  if constexpr (sizeof(T) == sizeof(float)) {
-    if (is_short(course.d, course.h, course.w) || average::slides_along_rows(course))
-      return average::Pass<T, T>(course, x, y, add).run();
-    // Few long windows are narrow, so that they have no loops for each width.
-    if (course.way == average::Way::taps && course.w.num > 2) course.way = average::Way::short_spans;
-  }
+  const Reads d = reads(p.d), h = reads(p.h), w = reads(p.w);
+  const bool widens = sizeof(T) == sizeof(float) && !is_short(d, h, w);
+  const average::Course course{p, d, h, w, backward, average::way_of(w, backward, widens)};
+  if (!widens || average::slides_along_rows(course)) return average::Pass<T, T>(course, x, y, add).run();
   average::Pass<double, T>(course, x, y, add).run();
 }
 

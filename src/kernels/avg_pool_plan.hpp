@@ -45,11 +45,13 @@ struct Course {
   Way way;
 };
 
-[[gnu::noinline]] inline Way way_of(const Reads& r, bool backward) {
+/// Where sums are of a wider type than what is read there are no loops for each width of a few.
+[[gnu::noinline]] inline Way way_of(const Reads& r, bool backward, bool widens) {
   if (r.step > 1 || r.dilation > 0)
     return r.den == 1 && r.num <= 2 && r.most() <= kSpan / r.step ? Way::taps : Way::spans;
   const std::int64_t most = r.most();
-  if (r.den == 1 && most <= kShort) return r.num <= 2 || (r.num <= 4 && r.num == most) ? Way::taps : Way::short_spans;
+  if (r.den == 1 && most <= kShort)
+    return r.num <= 2 || (!widens && r.num <= 4 && r.num == most) ? Way::taps : Way::short_spans;
   if (r.den == 1) return most / 4 >= r.num && most <= kLongest ? Way::sliding : Way::spans;
   if (backward && r.to >= r.from && r.least() <= kShort) return Way::spread;
   return most <= kShort ? Way::short_spans : Way::spans;
