@@ -133,33 +133,56 @@ void multiply_few(const GemmParams& p, const T* a, const T* b, T* c) {
   });
 }
 
-/// Blocks that share packed operands: those below each other the columns of B, those beside each other the rows of A.
+/// A part of a matrix whose blocks share packed operands: those below each other the columns of B, those beside each
+/// other the rows of A.
 struct SharedBlocks {
-  std::int64_t units, matrix, i, j, rows, columns;
+  std::int64_t matrix, i, j, rows, columns;
 };
 
-/// The blocks from `unit` on, at most up to `last`, that are computed together.
-SharedBlocks shared_blocks(const GemmParams& p, const Grid& grid, std::int64_t unit, std::int64_t last,
-                           bool joins_long_sums) {
-  const std::int64_t strip = unit / grid.row_units, top = unit % grid.row_units;
-  std::int64_t below = std::min(last - unit, grid.row_units - top), beside = 1;
-  if (joins_long_sums && p.k > kLongSum)
-    below = 1;  // there is room for the sums of one block
-  else if (below == grid.row_units)
-    beside = std::min({(last - unit) / below, kBlocksTogether, grid.column_units - strip % grid.column_units});
-  const std::int64_t i = top * grid.row_step, j = strip % grid.column_units * grid.column_step;
-  return {below * beside,
-          strip / grid.column_units,
-          i,
-          j,
-          std::min(below * grid.row_step, p.m - i),
-          std::min(beside * grid.column_step, p.n - j)};
-}
+/// How threads share products: each gets as many cells of a few rows and columns, down one strip of columns after the
+/// other, so that it packs few of them. Gradients of weights that have rows enough are one strip: each thread gets rows
+/// side by side in memory, as optimizers share weights, and finds in its caches what it has computed.
+struct Sharing {
+  static constexpr std::int64_t kColumns = 16;  ///< of a cell
+  static constexpr std::int64_t kEnough = 48;   ///< rows for a thread
+
+  std::int64_t m, n, rows;    ///< of a matrix, and rows of a cell
+  std::int64_t down, across;  ///< cells of a matrix
+  std::int64_t width;         ///< cells of a strip but the last
+  std::int64_t strips;
+
+  [[gnu::noinline]] Sharing(const GemmParams& p, const Grid& grid) : m(p.m), n(p.n), across(ceil_div(n, kColumns)) {
+    const bool by_rows = p.transpose_a && !p.transpose_b && m >= kEnough * max_threads();
+    rows = by_rows ? 4 : std::min<std::int64_t>(m, 24);
+    down = ceil_div(m, rows);
+    width = by_rows ? across : ceil_div(grid.column_step, kColumns);
+    strips = by_rows ? 1 : grid.column_units;
+  }
+
+  /// The rows of cells, of one strip after the other, in front of a cell: to the nearest.
+  [[gnu::noinline]] std::int64_t rows_before(std::int64_t cell) const {
+    const std::int64_t matrix = cell / (down * across), in_matrix = cell % (down * across);
+    const std::int64_t strip = in_matrix / (down * width), in_strip = in_matrix % (down * width);
+    const std::int64_t cells = std::min(width, across - strip * width);
+    return (matrix * strips + strip) * down + (in_strip + cells / 2) / cells;
+  }
+  /// What lies in the same strip, or in strips beside it that are whole, of the rows of cells [first, last); moves
+  /// `first` behind it.
+  [[gnu::noinline]] SharedBlocks next(std::int64_t& first, std::int64_t last) const {
+    const std::int64_t strip = first / down % strips, matrix = first / down / strips, top = first % down;
+    const std::int64_t below = std::min(last - first, down - top);
+    const std::int64_t beside = below == down ? std::min((last - first) / down, strips - strip) : 1;
+    first += below * beside;
+    const std::int64_t i = top * rows, j = strip * width * kColumns;
+    return {matrix, i, j, std::min(below * rows, m - i), std::min(beside * width * kColumns, n - j)};
+  }
+};
 
 template <class T>
-void multiply_shared(const GemmParams& p, const Grid& grid, const SharedBlocks& region, const T* a, const T* b, T* c,
-                     const T* bias) {
+[[gnu::noinline]] void multiply_shared(const GemmParams& p, const Grid& grid, const SharedBlocks& region, const T* a,
+                                       const T* b, T* c, const T* bias) {
   const std::int64_t i = region.i, j = region.j, rows = region.rows, columns = region.columns;
+  const std::int64_t row_step = ceil_div(ceil_div(rows, ceil_div(rows, grid.row_step)), kPanelRows) * kPanelRows;
   a += region.matrix * p.stride_a;
   b += region.matrix * p.stride_b;
   T start[kBlocksTogether * kBlockColumns];
@@ -173,8 +196,8 @@ void multiply_shared(const GemmParams& p, const Grid& grid, const SharedBlocks& 
     T* packed = scratch<T>().panels;
     for (std::int64_t at = 0; at < columns; at += grid.column_step, packed += kPanelsSize)
       right[at / grid.column_step] = right_operand(p, b, j + at, width(at), k, depth, packed);
-    for (std::int64_t r = 0; r < rows; r += grid.row_step) {
-      const std::int64_t n = std::min(grid.row_step, rows - r);
+    for (std::int64_t r = 0; r < rows; r += row_step) {
+      const std::int64_t n = std::min(row_step, rows - r);
       const Left<T> left = left_operand(p, a, i + r, n, k, depth);
       for (std::int64_t at = 0; at < columns; at += grid.column_step)
         multiply_block<T>(
@@ -185,6 +208,21 @@ void multiply_shared(const GemmParams& p, const Grid& grid, const SharedBlocks& 
   };
   sum_in_steps<T>(rows, columns, p.k, multiply, c + region.matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add,
                   kBlockColumns, step_of(p.k));
+}
+
+/// The same for a region of any size, in parts that there is room for.
+template <class T>
+void multiply_region(const GemmParams& p, const Grid& grid, const SharedBlocks& region, const T* a, const T* b, T* c,
+                     const T* bias) {
+  const bool joins_sums = sizeof(T) == sizeof(float) && p.k > kLongSum;  // in a block of their own
+  const std::int64_t below = joins_sums ? grid.row_step : region.rows;
+  const std::int64_t beside = joins_sums ? grid.column_step : kBlocksTogether * grid.column_step;
+  for (std::int64_t j = 0; j < region.columns; j += beside)
+    for (std::int64_t i = 0; i < region.rows; i += below)
+      multiply_shared(p, grid,
+                      SharedBlocks{region.matrix, region.i + i, region.j + j, std::min(below, region.rows - i),
+                                   std::min(beside, region.columns - j)},
+                      a, b, c, bias);
 }
 
 /// Whether the transposed product is faster: it brings A's rows together instead of the more that B has, and turns the
@@ -262,13 +300,20 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
 #endif
   if (is_turned<T>(p)) return multiply_turned(p, a, b, c, bias);
   const Grid grid = cut(p.m, p.n, p.k, p.batch, p.packed_b ? kWidestPanel : kWidestPanel / 2);
-  parallel_for(p.batch * grid.units(), grid.work, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t unit = first; unit < last;) {
-      const SharedBlocks region = shared_blocks(p, grid, unit, last, sizeof(T) == sizeof(float));
-      multiply_shared(p, grid, region, a, b, c, bias);
-      unit += region.units;
-    }
-  });
+  if (grid.units() == 1) {
+    parallel_for(p.batch, grid.work, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i)
+        multiply_shared(p, grid, SharedBlocks{i, 0, 0, p.m, p.n}, a, b, c, bias);
+    });
+    return;
+  }
+  const Sharing sharing(p, grid);
+  parallel_for(p.batch * sharing.down * sharing.across, parallel_work(sharing.rows * Sharing::kColumns, p.k),
+               [&](std::int64_t first, std::int64_t last) {
+                 const std::int64_t end = sharing.rows_before(last);
+                 for (std::int64_t at = sharing.rows_before(first); at < end;)
+                   multiply_region(p, grid, sharing.next(at, end), a, b, c, bias);
+               });
 }
 
 template <class T>

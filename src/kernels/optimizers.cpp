@@ -1,5 +1,6 @@
 #include "kernels/optimizers.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <type_traits>
@@ -33,17 +34,44 @@ class Choice {
   Bits mask_;
 };
 
+/// How threads share the elements of arrays: small arrays one after the other, then the same share of each large one,
+/// which a thread may find in its caches.
+struct Shares {
+  static constexpr std::int64_t kLarge = 8192, kLine = 16;
+
+  std::int64_t total = 0, small = 0;  ///< elements of all arrays, and of the small ones
+
+  explicit Shares(std::span<const StepArrays> arrays) {
+    for (const StepArrays& a : arrays) total += a.n;
+    small = total;
+    if (total < kLarge) return;
+    for (const StepArrays& a : arrays) small -= a.n < kLarge ? 0 : a.n;
+  }
+
+  /// Where the share of a large array of n elements ends for who ends at element `at` of all.
+  [[gnu::noinline]] std::int64_t end_of_large(std::int64_t n, std::int64_t at) const {
+    if (at <= small || at == total) return at == total ? n : 0;
+    const double share = static_cast<double>(at - small) / static_cast<double>(total - small);
+    return static_cast<std::int64_t>(share * static_cast<double>(n)) / kLine * kLine;
+  }
+};
+
 /// Calls `body(arrays, begin, end)` so that all elements are covered, in parallel over those of all arrays together.
 template <class Body>
 void for_each_range(std::span<const StepArrays> arrays, std::int64_t cost, const Body& body) {
-  std::int64_t total = 0;
-  for (const StepArrays& a : arrays) total += a.n;
-  parallel_for(total, cost, [&](std::int64_t first, std::int64_t last) {
+  const Shares shares(arrays);
+  parallel_for(shares.total, cost, [&](std::int64_t first, std::int64_t last) {
+    std::int64_t from = first, to = std::min(last, shares.small);  // of the small arrays that follow
     for (const StepArrays& a : arrays) {
-      const std::int64_t begin = first > 0 ? first : 0, end = last < a.n ? last : a.n;
+      std::int64_t begin = from > 0 ? from : 0, end = to < a.n ? to : a.n;
+      if (a.n >= Shares::kLarge) {
+        begin = shares.end_of_large(a.n, first);
+        end = shares.end_of_large(a.n, last);
+      } else {
+        from -= a.n;
+        to -= a.n;
+      }
       if (begin < end) body(a, begin, end);
-      first -= a.n;
-      last -= a.n;
     }
   });
 }

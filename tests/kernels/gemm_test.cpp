@@ -192,7 +192,11 @@ TEMPLATE_TEST_CASE("a product has the same bits however its right operand is sto
 }
 
 TEMPLATE_TEST_CASE("a product has the same bits for one, two and three threads", "", float, double) {
-  for (const auto& s : {std::array<std::int64_t, 3>{131, 149, 307}, {2, 331, 1103}, {89, 97, 1291}})
+  for (const auto& s : {std::array<std::int64_t, 3>{131, 149, 307},
+                        {2, 331, 1103},
+                        {89, 97, 1291},
+                        {149, 1103, 41},  // rows of more blocks than are computed together
+                        {101, 139, 4201}})
     for (const bool transpose_a : {false, true})
       for (const bool transpose_b : {false, true}) {
         CAPTURE(s[0], s[1], s[2], transpose_a, transpose_b);
@@ -204,6 +208,30 @@ TEMPLATE_TEST_CASE("a product has the same bits for one, two and three threads",
           return c;
         }));
       }
+}
+
+TEST_CASE("threads share batches of products") {
+  const std::int64_t n = 5, sizes[][3] = {{151, 307, 37}, {29, 31, 37}, {61, 257, 101}};
+  for (const auto& [m, columns, k] : sizes)
+    for (const bool transpose_a : {false, true}) {
+      CAPTURE(m, columns, k, transpose_a);
+      GemmParams p = params(m, columns, k, transpose_a, false);
+      p.batch = n;
+      p.stride_a = m * k;
+      p.stride_b = k * columns;
+      p.stride_c = m * columns;
+      const auto a = numbers<float>(n * p.stride_a, 13), b = numbers<float>(n * p.stride_b, 14);
+      std::vector<float> expected(size(n * p.stride_c));
+      for (std::int64_t i = 0; i < n; ++i)
+        gemm(params(m, columns, k, transpose_a, false), a.data() + i * p.stride_a, b.data() + i * p.stride_b,
+             expected.data() + i * p.stride_c);
+      CHECK(same_on_any_threads([&] {
+        std::vector<float> c(expected.size(), NAN);
+        gemm(p, a.data(), b.data(), c.data());
+        CHECK(same_bits(c, expected));
+        return c;
+      }));
+    }
 }
 
 TEST_CASE("a long float32 sum keeps its accuracy") {
