@@ -232,24 +232,22 @@ template <class T>
   set(tile.to, c.data, c.row, c.vector);
 }
 
-/// to[k, j] = x[j, k] for j < columns, k < depth of a square of one vector a side, all of it if `Whole`; with zeros for
-/// the other j < stored.
-template <class T, bool Whole>
+/// to[k, j] = x[j, k] for j < columns, k < depth of a square of one vector a side; with zeros for the other j < stored.
+/// All columns count if `Columns`, and all of the depth and what is stored if `Depth`.
+template <class T, bool Columns, bool Depth>
 void pack_square(const T* x, std::int64_t ldx, int columns, int depth, T* to, std::int64_t row, int stored) {
   Vector<T> v[kLanes<T>];
+  if (Depth) {
 #pragma GCC unroll 16
-  for (int j = 0; j < kLanes<T>; ++j)
-    if (!Whole && j >= columns)
-      v[j] = Vector<T>{};
-    else
-      v[j] = Whole || depth == kLanes<T> ? load(x + j * ldx) : load_part(x + j * ldx, depth);
-  turn_square<T>(v);
+    for (int j = 0; j < kLanes<T>; ++j) v[j] = Columns || j < columns ? load(x + j * ldx) : Vector<T>{};
+    turn_square<T>(v);
 #pragma GCC unroll 16
-  for (int k = 0; k < kLanes<T>; ++k)
-    if (Whole || (k < depth && stored == kLanes<T>))
-      store(v[k], to + k * row);
-    else if (k < depth)
-      store_part<T>(v[k], stored, to + k * row, false);
+    for (int k = 0; k < kLanes<T>; ++k) store(v[k], to + k * row);
+  } else {
+    for (int j = 0; j < kLanes<T>; ++j) v[j] = j < columns ? load_part(x + j * ldx, depth) : Vector<T>{};
+    turn_square<T>(v);
+    for (int k = 0; k < depth; ++k) store_part<T>(v[k], stored, to + k * row, false);
+  }
 }
 
 template <class T>
@@ -415,7 +413,9 @@ void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::in
   const std::int64_t height = std::min(side, depth);
   for (std::int64_t j = 0; j < columns; j += side) {
     const std::int64_t width = std::min(side, columns - j), stored = fill ? std::min(side, row - j) : width;
-    const auto pack = width == side && height == side ? pack_square<T, true> : pack_square<T, false>;
+    const auto pack = height < side || stored < side ? pack_square<T, false, false>
+                      : width == side                ? pack_square<T, true, true>
+                                                     : pack_square<T, false, true>;
     // The last of several squares ends where the columns do.
     for (std::int64_t k = 0; k < depth; k += side) {
       const std::int64_t first = std::min(k, depth - height);
