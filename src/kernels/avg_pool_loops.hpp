@@ -386,34 +386,35 @@ struct Spread {
 };
 
 /// y_i = g_newest + ... + g_oldest, of `least` windows and perhaps one more; times the one factor of all lines if it
-/// `scales`.
+/// `scales`. Of one line `sums` may have the sums of `least` windows up to each.
 template <class A, class T>
 [[gnu::noinline]] void spread_lines(const Line<A, T>* lines, std::int64_t count, std::int64_t n, const Spread& spread,
-                                    bool scales) {
+                                    bool scales, const A* sums) {
   const auto factors = Factors<A>::at(lines->by, 0);
   const std::int64_t least = spread.least, advance = spread.advance, step = spread.period * kLanes<A>;
+  const std::int64_t terms = sums ? 1 : least;
   const bool has_more = spread.has_more;
   for (std::int64_t first = 0; first < std::min(step, n); first += kLanes<A>) {
     const Permutation<A> newest(spread.newest + first), oldest(spread.oldest + first);
     const auto store_sums = [ =, at = spread.at[first / kLanes<A>] ](const auto& sum) __attribute__((always_inline)) {
       for (const Line<A, T>*line = lines, *const end = lines + count; line != end; ++line) {
-        const A* g = line->from + at;
+        const A *g = line->from + at, *s = sums ? sums + at : g;
         T* y = line->to + first;
-        for (std::int64_t left = n - first; left > 0; left -= step, g += advance, y += step) {
-          const Vec<A> all = sum(g);
+        for (std::int64_t left = n - first; left > 0; left -= step, g += advance, s += advance, y += step) {
+          const Vec<A> all = sum(g, s);
           store_some<A>(scales ? factors.times(all) : all, left, y);
         }
       }
     };
     if (spread.is_among)
-      store_sums([=](const A* g) __attribute__((always_inline)) {
+      store_sums([=](const A* g, const A*) __attribute__((always_inline)) {
         const Vec<A> all = load<A>(g);
         return has_more ? newest(all) + oldest(all) : newest(all);
       });
     else
-      store_sums([=](const A* g) __attribute__((always_inline)) {
-        Vec<A> all = load<A>(g);
-        for (std::int64_t t = 1; t < least; ++t) all += load<A>(g - t);
+      store_sums([=](const A* g, const A* s) __attribute__((always_inline)) {
+        Vec<A> all = load<A>(s);
+        for (std::int64_t t = 1; t < terms; ++t) all += load<A>(s - t);
         all = newest(all);
         return has_more ? all + oldest(load<A>(g - least)) : all;
       });

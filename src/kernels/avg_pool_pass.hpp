@@ -360,7 +360,16 @@ class Pass {
   [[gnu::noinline]] void store_lines(const Tile& t, LineOf* lines, std::int64_t count, Buffers<A, T>& b) const {
     const std::int64_t by_step = scales_results() ? 1 : 0;
     std::int64_t n = t.results(), k = c_.w.most(), s = c_.w.num, step = c_.w.step;
-    if (way_ == Way::spread) return spread_lines(lines, count, n, b.spread, !differs());
+    if (way_ == Way::spread) {
+      const std::int64_t least = b.spread.least;
+      if (least <= kShort) return spread_lines<A, T>(lines, count, n, b.spread, !differs(), nullptr);
+      if constexpr (std::is_same_v<A, double>)  // as all long sums are
+        for (const LineOf* const end = lines + count; lines != end; ++lines) {
+          sum_long_windows(lines->from, least, 1, t.columns() - least + 1, sizeof(T) == sizeof(A), b.sums + least - 1);
+          spread_lines<A, T>(lines, 1, n, b.spread, !differs(), b.sums);
+        }
+      return;
+    }
     // Windows as long as a vector are the first that are faster doubled.
     if constexpr (std::is_same_v<A, float>)
       if (way_ == Way::sliding || (way_ == Way::taps && k == kLanes<A> && kLanes<A> == kShort && s * step == 1))

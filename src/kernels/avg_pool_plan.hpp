@@ -53,7 +53,7 @@ struct Course {
   if (r.den == 1 && most <= kShort)
     return r.num <= 2 || (!widens && r.num <= 4 && r.num == most) ? Way::taps : Way::short_spans;
   if (r.den == 1) return most / 4 >= r.num && most <= kLongest ? Way::sliding : Way::spans;
-  if (backward && r.to >= r.from && r.least() <= kShort) return Way::spread;
+  if (backward && r.to >= r.from && r.least() <= kLongest) return Way::spread;
   return most <= kShort ? Way::short_spans : Way::spans;
 }
 
