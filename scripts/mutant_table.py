@@ -355,9 +355,10 @@ def attention():
 
 def max_pools():
     file = "src/kernels/max_pool.cpp"
-    yield Mutant("the last of equals wins", file, "return (v > best) | (v != v);", "return (v >= best) | (v != v);",
+    pairs = "src/kernels/max_pool_pairs.hpp"
+    yield Mutant("the last of equals wins", pairs, "return (v > best) | (v != v);", "return (v >= best) | (v != v);",
                  "*max pool*")
-    yield Mutant("NaN loses", file, "return (v > best) | (v != v);", "return v > best;", "*NaN*")
+    yield Mutant("NaN loses", pairs, "return (v > best) | (v != v);", "return v > best;", "*NaN*")
     yield Mutant("dilation of max pools dropped", file, ".dilation = q.dilation[i]", ".dilation = 1", "*max pool*")
     yield Mutant("gradient of max pools overwritten", file,
                  "for (std::int64_t i = 0; i < b.n; ++i) dx[i] += static_cast<T>(sum[i]);",
