@@ -8,6 +8,8 @@
 using namespace taper;
 using namespace taper::test;
 
+namespace {
+
 /// Whether a global pool and its gradient are the quotients, with nothing stored beside them, `at` elements behind
 /// where memory is aligned.
 template <class T>
@@ -26,6 +28,8 @@ bool averages_runs(std::int64_t planes, std::int64_t n, std::int64_t at, Draw& d
   }
   return same_bits(y, expected_y) && same_bits(dx, expected_dx);
 }
+
+}  // namespace
 
 TEST_CASE("global pools of any size, wherever they lie, are their quotients to the last bit, and store nothing else") {
   Draw draw(23);

@@ -4,12 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/parallel.hpp"
 #include "support/avg_pool_runs.hpp"
 #include "support/catch.hpp"
 
 using namespace taper::test;
-namespace kernels = taper::kernels;
 
 namespace {
 
@@ -20,19 +18,11 @@ Values thirds(std::int64_t n, Draw& draw) {
   return x;
 }
 
-template <class T>
-std::vector<T> part_of(const std::vector<T>& all, std::int64_t part, std::int64_t parts) {
-  const auto size = static_cast<std::ptrdiff_t>(all.size()) / parts;
-  return std::vector<T>(all.begin() + part * size, all.begin() + (part + 1) * size);
-}
-
 /// Gradients that are added to zeros are those that are stored, and each plane's results are those of the plane alone,
 /// on any number of threads.
 template <class T>
 bool has_one_result(const AvgPool& pool, Draw& draw) {
   const auto x = as<T>(thirds(inputs(pool), draw)), dy = as<T>(thirds(outputs(pool), draw));
-  const int before = kernels::max_threads();
-  kernels::set_max_threads(1);
   const auto y = run_forward(pool, x), dx = run_backward(pool, dy);
   std::vector<T> sum(dx.size(), T(0));
   run_backward(pool, dy, sum, true);
@@ -43,12 +33,8 @@ bool has_one_result(const AvgPool& pool, Draw& draw) {
     same &= same_bits(part_of(y, p, pool.planes), run_forward(alone, part_of(x, p, pool.planes)));
     same &= same_bits(part_of(dx, p, pool.planes), run_backward(alone, part_of(dy, p, pool.planes)));
   }
-  for (const int threads : {2, 3}) {
-    kernels::set_max_threads(threads);
-    same &= same_bits(run_forward(pool, x), y) && same_bits(run_backward(pool, dy), dx);
-  }
-  kernels::set_max_threads(before);
-  return same;
+  return same && same_on_any_threads([&] { return run_forward(pool, x); }) &&
+         same_on_any_threads([&] { return run_backward(pool, dy); });
 }
 
 }  // namespace

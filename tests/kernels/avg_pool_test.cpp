@@ -366,12 +366,6 @@ TEST_CASE("an infinity or a NaN spoils the windows that hold it alone, forward a
     }
 }
 
-/// What belongs to one of some planes.
-static std::vector<float> part_of(const std::vector<float>& all, std::int64_t plane, std::int64_t planes) {
-  const auto size = static_cast<std::ptrdiff_t>(all.size()) / planes;
-  return std::vector<float>(all.begin() + plane * size, all.begin() + (plane + 1) * size);
-}
-
 TEST_CASE("gradients too many for the caches are those of each plane alone") {
   Draw draw(14);
   const std::int64_t planes = 211;

@@ -132,6 +132,13 @@ inline AvgPool dilated(std::vector<std::int64_t> in, std::vector<std::int64_t> k
   return pool;
 }
 
+/// What belongs to one of some equal parts.
+template <class T>
+std::vector<T> part_of(const std::vector<T>& all, std::int64_t part, std::int64_t parts) {
+  const auto size = static_cast<std::ptrdiff_t>(all.size()) / parts;
+  return std::vector<T>(all.begin() + part * size, all.begin() + (part + 1) * size);
+}
+
 /// 1, 2, 3, ...
 inline Values rising(std::int64_t n) {
   Values v;
