@@ -184,7 +184,8 @@ template <class A, class T>
           if (most > 1 && (count > kFew || !std::is_same_v<A, T>)) sum_some = sum_few_rows<0, A, T>;
         const T* const from = x + o * outer.step + i * step;
         if (is_far)
-          for (std::int64_t c = 0; c < most * step; c += 4 * kLanes<T>) fetch_ahead<4>(from + rows[l].from + c);
+          for (std::int64_t c = 0; c < most * step; c += kLine / sizeof(T))
+            fetch_line(from + rows[l].from + c, kFetchesPages ? 4096 : kLine);
         sum_some(from, step, most, n, rows + l, line + l, some, scales, o + i > 0, sum, pitch);
       }
   }
@@ -215,7 +216,7 @@ template <int S, int K, class A, class T>
 [[gnu::noinline]] void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k,
                                 std::int64_t step, std::int64_t by_step, bool is_far) {
   using All = std::make_integer_sequence<int, kLanes<A>>;
-  const bool is_plain = by_step == 0 && !(is_far && std::is_same_v<A, float>);
+  const bool is_plain = by_step == 0 && !(kFetchesPages && is_far && std::is_same_v<A, float>);
   const auto sum = [=](const A* at) __attribute__((always_inline)) {
     const auto vector = [=](int i) __attribute__((always_inline)) { return load<A>(at + i * kLanes<A>); };
     if constexpr (S == 2 && K == 2) return sum_pairs(vector(0), vector(1), All());
@@ -398,10 +399,11 @@ template <class A, class T>
     const Permutation<A> newest(spread.newest + first), oldest(spread.oldest + first);
     const auto store_sums = [ =, at = spread.at[first / kLanes<A>] ](const auto& sum) __attribute__((always_inline)) {
       for (const Line<A, T>*line = lines, *const end = lines + count; line != end; ++line) {
-        const A *g = line->from + at, *s = sums ? sums + at : g;
+        const A *const g = line->from + at, *const s = sums ? sums + at : g;
         T* y = line->to + first;
-        for (std::int64_t left = n - first; left > 0; left -= step, g += advance, s += advance, y += step) {
-          const Vec<A> all = sum(g, s);
+        std::int64_t i = 0;
+        for (std::int64_t left = n - first; left > 0; left -= step, i += advance, y += step) {
+          const Vec<A> all = sum(g + i, s + i);
           store_some<A>(scales ? factors.times(all) : all, left, y);
         }
       }

@@ -124,14 +124,25 @@ template <class A, class T>
     store_first<A>(v, n, y);
 }
 
-/// Asks for the memory of `vectors` vectors a page behind x, or beyond all memory: what the processor asks for by
-/// itself ends with each page.
+/// Whether the processor's own fetching ends with each page, so that it waits there. Those with AVX-512 go on by
+/// themselves, and are slower when asked.
+inline constexpr bool kFetchesPages = kVectorWidth < 64;
+
+/// Bytes that memory is asked for at a time.
+inline constexpr int kLine = 64;
+
+/// Asks for the memory that lies `bytes` behind x, or beyond all memory.
+template <class T>
+[[gnu::always_inline]] inline void fetch_line(const T* x, std::uintptr_t bytes) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(x) + bytes));
+}
+
+/// Asks for the memory of `vectors` vectors a page behind x where the processor does not by itself.
 template <int vectors, class T>
 [[gnu::always_inline]] inline void fetch_ahead(const T* x) {
-  constexpr int kPage = 4096, kLine = 64;
+  if constexpr (kFetchesPages)
 #pragma GCC unroll 4
-  for (int i = 0; i < vectors * kVectorWidth; i += kLine)
-    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(x) + kPage + i));
+    for (std::uintptr_t i = 0; i < vectors * kVectorWidth; i += kLine) fetch_line(x, 4096 + i);
 }
 
 // --- results past the caches ----------------------------------------------------------------------------------------
