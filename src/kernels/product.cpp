@@ -232,6 +232,9 @@ template <class T>
   set(tile.to, c.data, c.row, c.vector);
 }
 
+/// Vectors are loaded and stored in part at the cost of whole ones.
+constexpr bool kMasks = kVectorWidth == 64;
+
 /// to[k, j] = x[j, k] for j < columns, k < depth of a square of one vector a side; with zeros for the other j < stored.
 /// All columns count if `Columns`, and all of the depth and what is stored if `Depth`.
 template <class T, bool Columns, bool Depth>
@@ -243,6 +246,16 @@ void pack_square(const T* x, std::int64_t ldx, int columns, int depth, T* to, st
     turn_square<T>(v);
 #pragma GCC unroll 16
     for (int k = 0; k < kLanes<T>; ++k) store(v[k], to + k * row);
+  } else if (kMasks) {
+    // Of the last column nothing is loaded for those that there are not.
+#pragma GCC unroll 16
+    for (int j = 0; j < kLanes<T>; ++j) v[j] = load_part(x + std::min(j, columns - 1) * ldx, j < columns ? depth : 0);
+    turn_square<T>(v);
+#pragma GCC unroll 16
+    for (int k = 0; k < kLanes<T>; ++k) {
+      if (k >= depth) return;
+      store_part<T>(v[k], stored, to + k * row, false);
+    }
   } else {
     for (int j = 0; j < kLanes<T>; ++j) v[j] = j < columns ? load_part(x + j * ldx, depth) : Vector<T>{};
     turn_square<T>(v);
@@ -415,7 +428,7 @@ void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::in
     const std::int64_t width = std::min(side, columns - j), stored = fill ? std::min(side, row - j) : width;
     const auto pack = height < side || stored < side ? pack_square<T, false, false>
                       : width == side                ? pack_square<T, true, true>
-                                                     : pack_square<T, false, true>;
+                                                     : pack_square<T, false, !kMasks>;
     // The last of several squares ends where the columns do.
     for (std::int64_t k = 0; k < depth; k += side) {
       const std::int64_t first = std::min(k, depth - height);
