@@ -4,9 +4,12 @@
 #include <sys/mman.h>
 #endif
 
+#include <atomic>
 #include <bit>
 #include <chrono>
+#include <cstdint>
 #include <new>
+#include <utility>
 
 #include "base/fail.hpp"
 
@@ -35,6 +38,24 @@ SizeClass size_class(std::size_t bytes) {
   return {kSmallClasses + 4 * (log - 12) + int(steps) - 1, base + steps * quarter};
 }
 
+/// Memory that small blocks are cut from, side by side: systems leave room between aligned blocks, up to twice as much
+/// as they hold, which long graphs would take from the caches. It begins where a multiple of its size does, with this
+/// header, and is given back when all its blocks are.
+struct Sheet {
+  static constexpr std::size_t kBytes = std::size_t{64} << 10;
+
+  std::atomic<std::uint32_t> owners{1};  ///< blocks that are not given back, and the thread that cuts more
+
+  void drop() noexcept {
+    if (owners.fetch_sub(1, std::memory_order_acq_rel) == 1) ::operator delete (this, std::align_val_t{kBytes});
+  }
+  /// The one that a block was cut from.
+  static Sheet& of(void* block) noexcept {
+    return *reinterpret_cast<Sheet*>(reinterpret_cast<std::uintptr_t>(block) / kBytes * kBytes);
+  }
+};
+constexpr bool is_cut(std::size_t bytes) { return kKeepsBlocks && bytes <= kSmallBlock; }
+
 enum class Phase : std::uint8_t { unused, open, closed };
 
 using Clock = std::chrono::steady_clock;
@@ -49,9 +70,15 @@ struct Account {
   Clock::time_point asked[kSizeClasses];  ///< when a block of a large size was allocated last
   std::int64_t system_bytes;              ///< got from the system minus given back to it
   std::int64_t system_allocations;
+  Sheet* sheet;           ///< the thread's newest
+  std::size_t sheet_cut;  ///< bytes of it
   Phase phase;
 };
 constinit thread_local Account account{};
+
+void drop_sheet() noexcept {
+  if (account.sheet) std::exchange(account.sheet, nullptr)->drop();
+}
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
@@ -68,9 +95,12 @@ void ask_for_huge_pages([[maybe_unused]] void* block, [[maybe_unused]] std::size
 #endif
 }
 
-void return_to_system(void* block, std::size_t bytes) noexcept {
+[[gnu::cold, gnu::noinline]] void return_to_system(void* block, std::size_t bytes) noexcept {
   account.system_bytes -= std::int64_t(bytes);
-  ::operator delete(block, alignment_of(bytes));
+  if (is_cut(bytes))
+    Sheet::of(block).drop();
+  else
+    ::operator delete(block, alignment_of(bytes));
 }
 
 /// The bytes of the blocks of a class.
@@ -104,6 +134,7 @@ void make_room(std::size_t bytes) noexcept {
 struct ThreadEnd {
   ~ThreadEnd() {
     for (int c = 0; c < kSizeClasses; ++c) give_back(c);
+    drop_sheet();
     account.phase = Phase::closed;
     block_cache.room = 0;
   }
@@ -116,11 +147,31 @@ void open_cache() noexcept {
   block_cache.room = kKeptBytes;
 }
 
-[[gnu::noinline]] void* allocate_from_system(std::size_t bytes) {
+void* new_memory(std::size_t bytes, std::align_val_t alignment) {
+  void* const memory = ::operator new(bytes, alignment, std::nothrow);
+  if (!memory) fail(ErrorKind::io, "memory: the system refused an allocation: expected ", bytes, " bytes, got none");
+  return memory;
+}
+
+/// A small block of the newest sheet. A thread that has ended keeps no sheet.
+void* cut(std::size_t bytes) {
+  if (!account.sheet || account.sheet_cut + bytes > Sheet::kBytes) {
+    auto* const sheet = new (new_memory(Sheet::kBytes, std::align_val_t{Sheet::kBytes})) Sheet;
+    drop_sheet();
+    account.sheet = sheet;
+    account.sheet_cut = kAlignment;
+  }
+  void* const block = reinterpret_cast<std::byte*>(account.sheet) + account.sheet_cut;
+  account.sheet_cut += bytes;
+  account.sheet->owners.fetch_add(1, std::memory_order_relaxed);
+  if (account.phase == Phase::closed) drop_sheet();
+  return block;
+}
+
+[[gnu::cold, gnu::noinline]] void* allocate_from_system(std::size_t bytes) {
   if (account.phase == Phase::unused) open_cache();
   ++account.system_allocations;
-  void* block = ::operator new(bytes, alignment_of(bytes), std::nothrow);
-  if (!block) fail(ErrorKind::io, "memory: the system refused an allocation: expected ", bytes, " bytes, got none");
+  void* const block = is_cut(bytes) ? cut(bytes) : new_memory(bytes, alignment_of(bytes));
   ask_for_huge_pages(block, bytes);
   account.system_bytes += std::int64_t(bytes);
   return block;

@@ -1,9 +1,12 @@
 #include "core/memory.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "support/catch.hpp"
 
@@ -48,4 +51,23 @@ TEST_CASE("freed blocks of a size that is not used any more make room for others
   }).join();
   CHECK(made_room);
   CHECK(live == 0);
+}
+
+TEST_CASE("small blocks lie side by side, apart from each other, and outlive the thread that asked for them") {
+  if (!kKeepsBlocks) return;
+  constexpr std::size_t size = 128, region = std::size_t{64} << 10, count = 16 * region / size;
+  std::vector<void*> blocks(count);
+  std::thread([&] {
+    for (std::size_t i = 0; i < count; ++i) std::memset(blocks[i] = allocate(size), int(i % 251), size);
+  }).join();
+  std::set<std::uintptr_t> regions;
+  bool kept = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    regions.insert(reinterpret_cast<std::uintptr_t>(blocks[i]) / region);
+    const auto* const bytes = static_cast<const unsigned char*>(blocks[i]);
+    kept = kept && std::all_of(bytes, bytes + size, [i](unsigned char byte) { return byte == i % 251; });
+  }
+  CHECK(kept);
+  CHECK(regions.size() <= 17);
+  for (void* block : blocks) deallocate(block, size);
 }
