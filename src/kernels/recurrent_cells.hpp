@@ -6,7 +6,9 @@
 #include "kernels/vector_math.hpp"
 
 // The gates of one step and one sample, forward and backward; the products are `recurrent.cpp`'s. The functions of a
-// cell take in what they call, whatever its length: a loop with a call left in it is not vectorised.
+// cell take in what they call, whatever its length: a loop with a call left in it is not vectorised. Going forward,
+// what waits for one function's value to call the next has a loop of its own: short ones leave the processor room to
+// work on several packs at once.
 
 namespace taper::kernels {
 
@@ -73,16 +75,14 @@ struct LstmCell {
   [[gnu::flatten]] static void forward(std::int64_t n, const CellForward<T>& s) {
     T *gi = s.gates, *gf = gi + n, *gg = gf + n, *go = gg + n;
     // c_t = f c_{t-1} + i g,  h_t = o tanh(c_t)
+    for (AnyPack at{0, 2 * n}; at; at.next<T>()) at.store(gi, vector_sigmoid(at(gi)));
     for (AnyPack at{0, n}; at; at.next<T>()) {
-      const Pack<T> i = vector_sigmoid(at(gi)), f = vector_sigmoid(at(gf)), g = vector_tanh(at(gg));
-      const Pack<T> o = vector_sigmoid(at(go)), c = fused(f, at(s.c_before), i * g);
-      at.store(gi, i);
-      at.store(gf, f);
+      const Pack<T> g = vector_tanh(at(gg));
       at.store(gg, g);
-      at.store(go, o);
-      at.store(s.extra, c);
-      at.store(s.h, o * vector_tanh(c));
+      at.store(go, vector_sigmoid(at(go)));
+      at.store(s.extra, fused(at(gf), at(s.c_before), at(gi) * g));
     }
+    for (AnyPack at{0, n}; at; at.next<T>()) at.store(s.h, at(go) * vector_tanh(at(s.extra)));
   }
   template <class T>
   [[gnu::flatten]] static void backward(std::int64_t n, const CellBackward<T>& s) {
@@ -111,13 +111,11 @@ struct GruCell {
   [[gnu::flatten]] static void forward(std::int64_t n, const CellForward<T>& s) {
     T *gr = s.gates, *gz = gr + n, *gn = gz + n;
     // n = tanh(a_n + r hidden),  h_t = n + z (h_{t-1} - n)
+    for (AnyPack at{0, 2 * n}; at; at.next<T>()) at.store(gr, vector_sigmoid(at(gr)));
     for (AnyPack at{0, n}; at; at.next<T>()) {
-      const Pack<T> r = vector_sigmoid(at(gr)), z = vector_sigmoid(at(gz));
-      const Pack<T> m = vector_tanh(fused(r, at(s.extra), at(gn)));
-      at.store(gr, r);
-      at.store(gz, z);
+      const Pack<T> m = vector_tanh(fused(at(gr), at(s.extra), at(gn)));
       at.store(gn, m);
-      at.store(s.h, fused(z, at(s.h_before) - m, m));
+      at.store(s.h, fused(at(gz), at(s.h_before) - m, m));
     }
   }
   template <class T>
