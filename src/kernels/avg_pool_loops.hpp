@@ -111,12 +111,18 @@ template <int K, class A, class T>
                                     const Line<A, T>* lines, std::int64_t count, bool scales, bool add, A* sum,
                                     std::int64_t pitch) {
   constexpr int kParts = kLanes<T> / kLanes<A>;
+  static_assert(kParts <= 2);
+  // No loop, which would keep the sums in memory.
+  const auto each_part = [](const auto& f) __attribute__((always_inline)) {
+    f(std::integral_constant<int, 0>());
+    if constexpr (kParts > 1) f(std::integral_constant<int, 1>());
+  };
   for (std::int64_t l = 0; l < count; ++l, sum += pitch) {
     const T* const from = x + rows[l].from;
     const A* const by = lines[l].by;
     const auto store_sum = [=](std::int64_t c, const auto& load_at) __attribute__((always_inline)) {
       Vec<A> s[kParts];
-      for (int p = 0; p < kParts; ++p) s[p] = add ? load<A>(sum + c + p * kLanes<A>) : -Vec<A>{};
+      each_part([&](auto p) { s[p] = add ? load<A>(sum + c + p * kLanes<A>) : -Vec<A>{}; });
       const T* at = from + c;
       const auto add_rows = [&](auto some) __attribute__((always_inline)) {
         const auto row = [=](int r) __attribute__((always_inline)) { return load_at(at + r * step); };
@@ -131,10 +137,10 @@ template <int K, class A, class T>
         if constexpr (some == 2) v += row(1);
         if constexpr (some == 3) v += row(1) + row(2);
         if constexpr (some == 4) v = (v + row(1)) + (row(2) + row(3));
-        for (int p = 0; p < kParts; ++p) {
+        each_part([&](auto p) {
           const Vec<A> part = part_of<A>(v, p);
           s[p] += scales ? Factors<A>::multiply(part, by, c + p * kLanes<A>) : part;
-        }
+        });
       };
       if constexpr (K > 0) {
         add_rows(std::integral_constant<int, K>());
@@ -143,8 +149,9 @@ template <int K, class A, class T>
         for (; left >= 4; left -= 4, at += 4 * step) add_rows(std::integral_constant<int, 4>());
         for (; left > 0; --left, at += step) add_rows(std::integral_constant<int, 1>());
       }
-      for (int p = 0; p < kParts; ++p)
+      each_part([&](auto p) {
         if (p == 0 || c + p * kLanes<A> < n) store<A>(s[p], sum + c + p * kLanes<A>);
+      });
     };
     std::int64_t c = 0;
     for (; c + kLanes<T> <= n; c += kLanes<T>)
@@ -164,6 +171,9 @@ template <class A, class T>
                                  std::int64_t lines, const Line<A, T>* line, bool scales, A* sum, std::int64_t pitch,
                                  bool is_far) {
   constexpr std::int64_t kFew = std::is_same_v<A, float> ? 4 : 2, kMany = std::is_same_v<T, float> ? 16 : 2;
+  // So many rows are asked for at once.
+  const std::int64_t near =
+      kFetchesPages ? 4 : std::max<std::int64_t>(4, 4096 / std::int64_t{sizeof(T)} / step / 4 * 4);
   for (std::int64_t l = 0, some = 1; l < lines; l += some, sum += some * pitch) {
     const std::int64_t count = rows[l].count;
     // Lines of as many rows are summed by one loop.
@@ -174,7 +184,7 @@ template <class A, class T>
     for (std::int64_t o = 0; o < outer.count; ++o)
       for (std::int64_t i = 0, most; i < count; i += most) {
         most = std::min(count - i, kMany);
-        if (is_far && count > kFew) most = most < 4 ? 1 : 4;
+        if (is_far && most > near) most = near;
         auto* sum_some = sum_few_rows<1, A, T>;
         if constexpr (std::is_same_v<A, T>)
           if (most == 2) sum_some = sum_few_rows<2, A, T>;

@@ -79,7 +79,7 @@ class Pass {
   /// Results that one tile has at most; 0 if there is not room for the columns of one.
   std::int64_t tile_results() const {
     const Reads& w = c_.w;
-    std::int64_t most = way_ == Way::short_spans || way_ == Way::spans ? kTile : kSpan;
+    std::int64_t most = way_ == Way::strided || way_ == Way::short_spans || way_ == Way::spans ? kTile : kSpan;
     if (way_ == Way::spread)
       if (period() > Spread::kPatterns) most = Spread::kPatterns * kLanes<A>;
     if (lists_spans() && w.from <= kSpan) return most;
@@ -119,7 +119,8 @@ class Pass {
   void prepare(const Tile& t, Buffers<A, T>& b) const {
     const Reads& w = c_.w;
     if (way_ == Way::spread) list_patterns(w, t, kLanes<A>, period(), b.spread);
-    if (way_ == Way::spans || way_ == Way::short_spans) list_spans(w, t, lists_spans(), b.spans);
+    if (way_ == Way::spans || way_ == Way::short_spans || way_ == Way::strided)
+      list_spans(w, t, lists_spans(), b.spans);
     prepare_factors(t, b);
     if (t.c0 < 0 || t.c1 > w.from || way_ == Way::sliding) clear(b.columns, 2 * kSlack + kSpan + kSlack);
   }
@@ -291,7 +292,20 @@ class Pass {
         if (!by) break;
         b.lines[count] = {columns + count * pitch, y + rows[count].to, by};
       }
-      if (!take_lines(x, t, rows, count, b.lines)) {
+      const bool is_taken = take_lines(x, t, rows, count, b.lines);
+      if (averages_strided(d)) {
+#ifdef __AVX512F__
+        if constexpr (std::is_same_v<A, float> && std::is_same_v<T, float>) {
+          if (!is_taken)
+            for (std::int64_t l = 0; l < count; ++l) b.lines[l].from = columns;
+          const SummedRows summed{x,      rows, c_.w.from * c_.h.step, width, is_taken ? nullptr : columns + margin,
+                                  is_far_};
+          average_strided(b.lines, count, n, c_.w.most(), c_.w.num, scales_results() ? 1 : 0, summed);
+        }
+#endif
+        continue;
+      }
+      if (!is_taken) {
         sum_lines(x, Rows{c_.h.from * c_.w.from * d.step, count_of(d)}, c_.w.from * c_.h.step, width, rows, count,
                   b.lines, scales_rows(), columns + margin, pitch, is_far_);
         if (scales_rows())
@@ -303,6 +317,11 @@ class Pass {
       }
       finish_lines(t, rows, count, b);
     }
+  }
+
+  /// Whether one loop sums columns, takes the averages of windows and stores them.
+  bool averages_strided(const Taps& d) const {
+    return way_ == Way::strided && !add_ && !has_copies_ && count_of(d) == 1 && !scales_rows();
   }
 
   /// Whether lines can be taken from the source, as they are.
@@ -377,7 +396,7 @@ class Pass {
     if (way_ == Way::sliding) {
       if constexpr (std::is_same_v<A, double>) sum_long_windows(lines->from, k, s, n, sizeof(T) == sizeof(A), b.sums);
       lines->from = b.sums;
-    } else if (way_ == Way::short_spans) {
+    } else if (way_ == Way::short_spans || way_ == Way::strided) {
       sum_short_spans(lines, count, b.spans, n, b.sums);
     } else if (way_ == Way::spans) {
       for (std::int64_t l = 0; l < count; ++l) {

@@ -80,11 +80,13 @@ template <class A, class V>
   if constexpr (std::is_same_v<V, Vec<A>>) {
     return v;
   } else {
+#if defined(__AVX512F__)
+    const AsManyFloats part = p == 0 ? __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7)
+                                     : __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_maskz_cvtps_pd(0xff, part);  // GCC 12 would convert the halves one by one
+#else
     AsManyFloats parts[2];
     std::memcpy(parts, &v, sizeof v);
-#if defined(__AVX512F__)
-    return _mm512_maskz_cvtps_pd(0xff, parts[p]);  // GCC 12 would convert the halves one by one
-#else
     return __builtin_convertvector(parts[p], Vec<A>);
 #endif
   }

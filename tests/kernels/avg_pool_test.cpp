@@ -32,6 +32,23 @@ TEST_CASE("every valid 1-d average pool of the sweep equals its definition, forw
   CHECK(wrong == 0);
 }
 
+TEST_CASE("windows of at most sixteen columns equal their definition at every stride") {
+  Draw draw(31);
+  int wrong = 0;
+  for (std::int64_t k = 1; k <= 17; ++k)
+    for (std::int64_t s = 3; s <= 18; ++s)
+      for (const std::int64_t windows : {1, 4, 7, 16, 21})
+        for (const std::int64_t rows : {0, 3, 5}) {
+          // With a margin of zeros, or rows that are read where they lie.
+          const std::int64_t padding = windows == 7 ? k / 2 : 0, length = (windows - 1) * s + k - padding;
+          const AvgPool pool =
+              rows == 0 ? fixed({length}, {k}, {s}, {padding}, true, false, 0, 3)
+                        : fixed({2 * rows + 1, length}, {rows, k}, {rows, s}, {0, padding}, false, windows % 2 == 0);
+          if (!agrees(pool, draw)) ++wrong;
+        }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("random 2-d and 3-d average pools equal their definition") {
   Draw draw(2);
   const std::int64_t primes[] = {2, 3, 5, 7, 11, 13};
