@@ -50,21 +50,24 @@ template <class T>
 /// Fills `count` rows side by side, each of n elements as at x and no shorter than a vector; past the caches if it
 /// `streams`. There is room for a vector behind x. A vector that reaches into the rows behind, which will be as at
 /// `next` if that is known, is completed there; one that `has_begun` in front of y is left.
-template <class T>
-[[gnu::always_inline]] inline void repeat_rows(T* x, std::int64_t n, T* y, std::int64_t count, bool streams,
-                                               bool has_begun, const T* next) {
+template <bool streams, class T>
+[[gnu::always_inline]] inline void repeat_rows(T* x, std::int64_t n, T* y, std::int64_t count, bool has_begun,
+                                               const T* next) {
   constexpr std::int64_t kAll = kLanes<T>;
   store<T>(load<T>(x), x + n);
   T* const end = y + n * count;
-  std::int64_t at = lanes_until_aligned(y);
-  if (!has_begun) store_first<T>(load<T>(x), at, y);
-  for (y += at; end - y >= kAll; y += kAll) {
-    const Vec<T> v = load<T>(x + at);
-    streams ? stream<T>(v, y) : store<T>(v, y);
-    at += kAll;
-    if (at >= n) at -= n;
+  const std::int64_t beside = lanes_until_aligned(y);
+  if (!has_begun) store_first<T>(load<T>(x), beside, y);
+  const T* from = x + beside;
+  for (y += beside; end - y >= kAll; y += kAll) {
+    if constexpr (streams)
+      stream<T>(load<T>(from), y);
+    else
+      store<T>(load<T>(from), y);
+    from += kAll;
+    from -= from >= x + n ? n : 0;
   }
-  const Vec<T> last = load<T>(x + at);
+  const Vec<T> last = load<T>(from);
   if (next && end > y) {
     T both[2 * kAll];
     store<T>(last, both);
@@ -78,14 +81,19 @@ template <class T>
 /// Stores rows of n results, which begin `apart` elements after each other, where they belong: as many copies of each
 /// as `rows` says, `pitch` apart, from `to` on; or adds them.
 template <class T>
-[[gnu::noinline]] void store_copies(T* x, std::int64_t apart, std::int64_t n, T* const* to, const Row* rows,
-                                    std::int64_t count, std::int64_t pitch, bool add, bool streams) {
+[[gnu::noinline, gnu::aligned(64)]] void store_copies(T* x, std::int64_t apart, std::int64_t n, T* const* to,
+                                                      const Row* rows, std::int64_t count, std::int64_t pitch, bool add,
+                                                      bool streams) {
   bool has_begun = false;
   for (std::int64_t l = 0; l < count; ++l, x += apart) {
     const std::int64_t copies = rows[l].copies;
     if (!add && n == pitch && n >= kLanes<T>) {
-      const bool is_joined = streams && l + 1 < count && to[l + 1] == to[l] + copies * n;
-      repeat_rows(x, n, to[l], copies, streams, has_begun, is_joined ? x + apart : nullptr);
+      if (!streams) {
+        repeat_rows<false, T>(x, n, to[l], copies, false, nullptr);
+        continue;
+      }
+      const bool is_joined = l + 1 < count && to[l + 1] == to[l] + copies * n;
+      repeat_rows<true, T>(x, n, to[l], copies, has_begun, is_joined ? x + apart : nullptr);
       has_begun = is_joined;
     } else {
       for (std::int64_t c = 0; c < copies; ++c) copy_run(x, n, to[l] + c * pitch, add);
@@ -399,8 +407,8 @@ struct Spread {
 /// y_i = g_newest + ... + g_oldest, of `least` windows and perhaps one more; times the one factor of all lines if it
 /// `scales`. Of one line `sums` may have the sums of `least` windows up to each.
 template <class A, class T>
-[[gnu::noinline]] void spread_lines(const Line<A, T>* lines, std::int64_t count, std::int64_t n, const Spread& spread,
-                                    bool scales, const A* sums) {
+[[gnu::noinline, gnu::aligned(64)]] void spread_lines(const Line<A, T>* lines, std::int64_t count, std::int64_t n,
+                                                      const Spread& spread, bool scales, const A* sums) {
   const auto factors = Factors<A>::at(lines->by, 0);
   const std::int64_t least = spread.least, advance = spread.advance, step = spread.period * kLanes<A>;
   const std::int64_t terms = sums ? 1 : least;
@@ -418,10 +426,12 @@ template <class A, class T>
         }
       }
     };
-    if (spread.is_among)
+    if (spread.is_among && !has_more)
+      store_sums([=](const A* g, const A*) __attribute__((always_inline)) { return newest(load<A>(g)); });
+    else if (spread.is_among)
       store_sums([=](const A* g, const A*) __attribute__((always_inline)) {
         const Vec<A> all = load<A>(g);
-        return has_more ? newest(all) + oldest(all) : newest(all);
+        return newest(all) + oldest(all);
       });
     else
       store_sums([=](const A* g, const A* s) __attribute__((always_inline)) {

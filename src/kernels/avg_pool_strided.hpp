@@ -101,9 +101,9 @@ struct SummedRows {
 /// y_o = (x_{s o} + ... + x_{s o + k - 1}) times its factor, of `count` lines. Reads at most 64 elements from the last
 /// window on.
 template <bool is_wide>
-[[gnu::noinline]] void average_strided(const Line<float, float>* lines, std::int64_t count, std::int64_t n,
-                                       FourStrided four, std::int64_t s, std::int64_t by_step,
-                                       const SummedRows& summed) {
+[[gnu::noinline, gnu::aligned(64)]] void average_strided(const Line<float, float>* lines, std::int64_t count,
+                                                         std::int64_t n, FourStrided four, std::int64_t s,
+                                                         std::int64_t by_step, const SummedRows& summed) {
   const auto pairs = [](Vec<float> a, Vec<float> b) __attribute__((always_inline)) {
     return __builtin_shufflevector(a, b, 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30) +
            __builtin_shufflevector(a, b, 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31);
