@@ -13,8 +13,9 @@ struct Lifetime {
   std::size_t offset = 0;  ///< where `place` puts it
 };
 
-/// Puts arrays into one block so that no two that are needed at the same time overlap: the largest first, each at the
-/// lowest offset that is free for its whole life. Returns the size of the block; offsets and size are multiples of 64.
+/// Puts arrays into one block so that no two that are needed at the same time overlap: the largest first, each into the
+/// lowest gap that is free for its whole life, in its middle unless the block gets larger than with all at their gap's
+/// beginning. Returns the size of the block; offsets and size are multiples of 64.
 std::size_t place(std::span<Lifetime> arrays);
 
 /// The bytes needed at the same time, where they are most, each array rounded up to a multiple of 64.

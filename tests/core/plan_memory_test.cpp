@@ -48,6 +48,18 @@ TEST_CASE("An array is put into the lowest gap that is wide enough") {
   CHECK(largest_need(arrays) == 640);
 }
 
+TEST_CASE("An array is put into the middle of a gap where that takes no more memory") {
+  std::vector<Lifetime> arrays = {{1024, 0, 1}, {256, 2, 3}, {64, 3, 4}};
+  CHECK(place(arrays) == 1024);
+  CHECK(arrays[1].offset == 384);
+  CHECK(arrays[2].offset == 128);
+
+  std::vector<Lifetime> full = {{1024, 0, 1}, {512, 2, 3}, {512, 2, 3}};
+  CHECK(place(full) == 1024);
+  CHECK(full[1].offset == 0);
+  CHECK(full[2].offset == 512);
+}
+
 TEST_CASE("Sizes count as multiples of 64, and nothing needs nothing") {
   std::vector<Lifetime> arrays = {{1, 0, 1}, {65, 1, 1}, {0, 0, 1}};
   CHECK(place(arrays) == 192);
