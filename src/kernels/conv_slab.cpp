@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "kernels/product_vector.hpp"
+
 namespace taper::kernels {
 
 namespace {
@@ -32,6 +34,21 @@ template <class T>
         [&](std::int64_t i) { y[i] = x[2 * i]; });
   else
     for (std::int64_t i = 0; i < n; ++i) y[i] = x[i * stride];
+}
+
+/// The same; made for lines of a few vectors.
+template <class T>
+inline void copy_line(const T* x, std::int64_t n, std::int64_t stride, T* y) {
+  if (stride > 1 || n < kLanes<T> || n > 4 * kLanes<T>) return copy_strided(x, n, stride, y);
+  const std::int64_t last = n - kLanes<T>;
+  for (std::int64_t i = 0; i < last; i += kLanes<T>) store(load(x + i), y + i);
+  store(load(x + last), y + last);
+}
+
+/// y[i] = 0 for i < n, and for what follows up to a whole number of vectors.
+template <class T>
+inline void zero_vectors(std::int64_t n, T* y) {
+  for (std::int64_t i = 0; i < n; i += kLanes<T>) store(Vector<T>{}, y + i);
 }
 
 }  // namespace
@@ -67,6 +84,7 @@ void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* 
                T* to) {
   const std::int64_t base[3] = {region.d + slab.low[0], region.h + slab.low[1], region.w + slab.low[2]};
   const Axis *depth = &s.axis[0], *height = &s.axis[1], *width = &s.axis[2];
+  // Lines are filled in the order that they lie in: zeros may go on into the next one, and beyond the last.
   const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
   // The elements [skip, end) of a line lie in the signal: the same for all lines of a remainder.
   std::int64_t skips[kSlabStride], ends[kSlabStride];
@@ -87,13 +105,13 @@ void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* 
             for (std::int64_t j = 0; j < slab.extent[1]; ++j, line += slab.extent[2]) {
               const std::int64_t d = (base[0] + i) * depth->stride + rd, h = (base[1] + j) * height->stride + rh;
               if (d < 0 || d >= depth->length || h < 0 || h >= height->length || skip == end) {
-                zero_run(slab.extent[2], line);
+                zero_vectors(slab.extent[2], line);
                 continue;
               }
               const T* row = from + d * height->length * width->length + h * s.signal_line;
-              if (skip > 0) zero_run(skip, line);
-              copy_strided(row + (base[2] + skip) * width->stride + rw, end - skip, width->stride, line + skip);
-              if (end < slab.extent[2]) zero_run(slab.extent[2] - end, line + end);
+              zero_vectors(skip, line);
+              copy_line(row + (base[2] + skip) * width->stride + rw, end - skip, width->stride, line + skip);
+              zero_vectors(slab.extent[2] - end, line + end);
             }
         }
   }
