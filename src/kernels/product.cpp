@@ -368,8 +368,8 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     count[v] = static_cast<int>(std::min<std::int64_t>(columns - c_vector[v], kLanes<T>));
   }
   int repeated = 0;
-  if (x.b.exact && count[v - 1] < kLanes<T>) {
-    // The last vector ends where the row does.
+  if ((x.b.exact || v % 2 == 0) && count[v - 1] < kLanes<T>) {
+    // The last vector ends where the row does, of which it finds what is before it there, or in the same panel.
     repeated = kLanes<T> - count[v - 1];
     b_vector[v - 1] -= repeated;
     c_vector[v - 1] -= repeated;
