@@ -61,6 +61,11 @@ def average_pools():
                  "if (!add_ && !has_copies_) return store_lines", "if (true) return store_lines", "*average pools*")
     yield Mutant("windows of three that read the wrong neighbour", "src/kernels/avg_pool_small.hpp",
                  "sum += moved<kLast>(before, odd, All());", "sum += moved<kLast>(odd, odd, All());", "*average pools*")
+    strided = "src/kernels/avg_pool_strided.hpp"
+    yield Mutant("fours of columns behind those left over begin one too late", strided, "t > 0 ? 4 * t - 4 :", "t > 0 ? 4 * t - 3 :",
+                 "windows of at most sixteen*")
+    yield Mutant("windows wider than two vectors taken from two", strided, "is_wide(3 * s + k > 32)", "is_wide(3 * s + k > 33)",
+                 "windows of at most sixteen*")
     yield Mutant("adaptive windows end at the floor", "src/base/window.hpp",
                  "const std::int64_t last = ceil_scaled(i + 1, length, outputs);",
                  "const std::int64_t last = floor_scaled(i + 1, length, outputs);", "adaptive windows*")
@@ -217,6 +222,10 @@ def captured():
                  "has_draw_ = false;", "Random numbers are drawn anew*")
     yield Mutant("inputs of the recorded call in all others", plan, "if (inputs[i].twin == i) point(arrays[input_arrays[i]], data);", "",
                  "A step runs once*")
+    yield Mutant("arrays in the middle of gaps whatever memory that takes", "src/core/plan_memory.cpp", "return amid <= packed ? amid",
+                 "return amid >= packed ? amid", "*array*")
+    yield Mutant("a small block over the end of its sheet", "src/core/memory.cpp", "account.sheet_cut + bytes > Sheet::kBytes",
+                 "account.sheet_cut > Sheet::kBytes", "small blocks*")
     yield Mutant("arrays of one time in one place", "src/core/plan_memory.cpp", "if (!meet(*other, *array)) continue;", "continue;",
                  "No placement overlaps*")
     yield Mutant("a result that is held is overwritten", plan,
@@ -333,8 +342,8 @@ def gates():
     yield Mutant("LSTM's gates in another order", file,
                  "T *gi = s.gates, *gf = gi + n, *gg = gf + n, *go = gg + n;\n    // c_t",
                  "T *gi = s.gates, *gg = gi + n, *gf = gg + n, *go = gf + n;\n    // c_t", stored)
-    yield Mutant("GRU's update the other way", file, "fused(z, at(s.h_before) - m, m)",
-                 "fused(z, m - at(s.h_before), at(s.h_before))", stored)
+    yield Mutant("GRU's update the other way", file, "fused(at(gz), at(s.h_before) - m, m)",
+                 "fused(at(gz), m - at(s.h_before), at(s.h_before))", stored)
     yield Mutant("GRU's gradient of the hidden side", file, "at.store(hn, d_new * r);", "at.store(hn, d_new);", stored)
     yield Mutant("what GRU keeps of the state has no gradient", file, "at.store(s.dh, dh * z);", "at.store(s.dh, 0 * z);", stored)
 
