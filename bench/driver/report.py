@@ -237,10 +237,11 @@ def new_data(machine, command):
 
 
 def write(data, markdown_file, raw_file, add):
-    """With `add`, what this run did not measure stays as the file has it."""
+    """With `add`, what this run did not measure stays as the file has it; the same command replaces its run before."""
     if add and raw_file.exists():
         before = json.loads(raw_file.read_text())
-        data["runs"] = before["runs"] + data["runs"]
+        again = {run["command"] for run in data["runs"]}
+        data["runs"] = [run for run in before["runs"] if run["command"] not in again] + data["runs"]
         if not data["rows"]:
             data["machine"] = before["machine"]
         for key in ("versions", "missing", *SECTIONS):
