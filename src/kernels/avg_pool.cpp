@@ -158,9 +158,8 @@ void pass(Pool& p, bool backward, const T* x, T* y, bool add) {
   join_planes(p);
   const auto reads = backward ? windows_over_elements : elements_of_windows;
   const Reads d = reads(p.d), h = reads(p.h), w = reads(p.w);
-  constexpr bool kFloats = sizeof(T) == sizeof(float);
-  const bool widens = kFloats && !is_short(d, h, w);
-  const average::Course course{p, d, h, w, backward, average::way_of(w, backward, kFloats, widens || !kFloats)};
+  const bool widens = sizeof(T) == sizeof(float) && !is_short(d, h, w);
+  const average::Course course{p, d, h, w, backward, average::way_of(w, backward, widens)};
   if (!widens || average::slides_along_rows(course)) return average::Pass<T, T>(course, x, y, add).run();
   average::Pass<double, T>(course, x, y, add).run();
 }

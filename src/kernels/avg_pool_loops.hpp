@@ -60,10 +60,7 @@ template <bool streams, class T>
   if (!has_begun) store_first<T>(load<T>(x), beside, y);
   const T* from = x + beside;
   for (y += beside; end - y >= kAll; y += kAll) {
-    if constexpr (streams)
-      stream<T>(load<T>(from), y);
-    else
-      store<T>(load<T>(from), y);
+    store_aligned<streams>(load<T>(from), y);
     from += kAll;
     from -= from >= x + n ? n : 0;
   }
@@ -201,9 +198,7 @@ template <class A, class T>
         if constexpr (std::is_same_v<T, float>)
           if (most > 1 && (count > kFew || !std::is_same_v<A, T>)) sum_some = sum_few_rows<0, A, T>;
         const T* const from = x + o * outer.step + i * step;
-        if (is_far)
-          for (std::int64_t c = 0; c < most * step; c += kLine / sizeof(T))
-            fetch_line(from + rows[l].from + c, kFetchesPages ? 4096 : kLine);
+        if (is_far) fetch_run(from + rows[l].from, most * step);
         sum_some(from, step, most, n, rows + l, line + l, some, scales, o + i > 0, sum, pitch);
       }
   }

@@ -19,6 +19,8 @@ class Pass {
       : c_(c),
         way_(c.way),
         small_(std::is_same_v<A, float> ? small_of(c) : Small::none),
+        strided_(std::is_same_v<A, float> && is_strided(c)),
+        by_spans_(!strided_ && (way_ == Way::short_spans || way_ == Way::spans)),
         block_rows_(block_rows()),
         blocks_(ceil_div(c.h.to, std::min(block_rows_, c.h.to))),
         one_row_(c.d.takes_one() && c.h.takes_one()),
@@ -79,7 +81,7 @@ class Pass {
   /// Results that one tile has at most; 0 if there is not room for the columns of one.
   std::int64_t tile_results() const {
     const Reads& w = c_.w;
-    std::int64_t most = way_ == Way::strided || way_ == Way::short_spans || way_ == Way::spans ? kTile : kSpan;
+    std::int64_t most = way_ == Way::short_spans || way_ == Way::spans ? kTile : kSpan;
     if (way_ == Way::spread)
       if (period() > Spread::kPatterns) most = Spread::kPatterns * kLanes<A>;
     if (lists_spans() && w.from <= kSpan) return most;
@@ -119,8 +121,7 @@ class Pass {
   void prepare(const Tile& t, Buffers<A, T>& b) const {
     const Reads& w = c_.w;
     if (way_ == Way::spread) list_patterns(w, t, kLanes<A>, period(), b.spread);
-    if (way_ == Way::spans || way_ == Way::short_spans || way_ == Way::strided)
-      list_spans(w, t, lists_spans(), b.spans);
+    if (by_spans_) list_spans(w, t, lists_spans(), b.spans);
     prepare_factors(t, b);
     if (t.c0 < 0 || t.c1 > w.from || way_ == Way::sliding) clear(b.columns, 2 * kSlack + kSpan + kSlack);
   }
@@ -293,18 +294,17 @@ class Pass {
         b.lines[count] = {columns + count * pitch, y + rows[count].to, by};
       }
       const bool is_taken = take_lines(x, t, rows, count, b.lines);
-      if (averages_strided(d)) {
 #ifdef __AVX512F__
-        if constexpr (std::is_same_v<A, float> && std::is_same_v<T, float>) {
+      if constexpr (std::is_same_v<A, float>)
+        if (strided_) {
           if (!is_taken)
             for (std::int64_t l = 0; l < count; ++l) b.lines[l].from = columns;
           const SummedRows summed{x,      rows, c_.w.from * c_.h.step, width, is_taken ? nullptr : columns + margin,
                                   is_far_};
           average_strided(b.lines, count, n, c_.w.most(), c_.w.num, scales_results() ? 1 : 0, summed);
+          continue;
         }
 #endif
-        continue;
-      }
       if (!is_taken) {
         sum_lines(x, Rows{c_.h.from * c_.w.from * d.step, count_of(d)}, c_.w.from * c_.h.step, width, rows, count,
                   b.lines, scales_rows(), columns + margin, pitch, is_far_);
@@ -319,11 +319,6 @@ class Pass {
     }
   }
 
-  /// Whether one loop sums columns, takes the averages of windows and stores them.
-  bool averages_strided(const Taps& d) const {
-    return way_ == Way::strided && !add_ && !has_copies_ && count_of(d) == 1 && !scales_rows();
-  }
-
   /// Whether lines can be taken from the source, as they are.
   bool take_lines(const T* x, const Tile& t, const Row* rows, std::int64_t count, LineOf* lines) const {
     if constexpr (std::is_same_v<A, T>) {
@@ -331,9 +326,8 @@ class Pass {
       // What is read beside the columns.
       const bool shares = c_.w.num == 2 ? c_.w.most() == 3 : c_.w.num == 1 && c_.w.most() > 3;
       const bool exact = way_ == Way::taps && t.results() % kLanes<A> == 0 && !shares;
-      const bool by_spans = way_ == Way::short_spans || way_ == Way::spans;
-      const std::int64_t before = by_spans ? 4 : way_ == Way::spread ? 1 : 0;
-      const std::int64_t behind = by_spans ? 0 : !exact ? kSlack : c_.w.num == 2 && c_.w.high - c_.w.low != 2 ? 1 : 0;
+      const std::int64_t before = by_spans_ ? 4 : way_ == Way::spread ? 1 : 0;
+      const std::int64_t behind = by_spans_ ? 0 : !exact ? kSlack : c_.w.num == 2 && c_.w.high - c_.w.low != 2 ? 1 : 0;
       if (!one_row_ || scales_rows() || t.c0 < 0 || t.c1 > c_.w.from || x + rows[0].from - x_ < before ||
           x + rows[count - 1].from + t.columns() + behind > x_ + size)
         return false;
@@ -396,7 +390,7 @@ class Pass {
     if (way_ == Way::sliding) {
       if constexpr (std::is_same_v<A, double>) sum_long_windows(lines->from, k, s, n, sizeof(T) == sizeof(A), b.sums);
       lines->from = b.sums;
-    } else if (way_ == Way::short_spans || way_ == Way::strided) {
+    } else if (way_ == Way::short_spans) {
       sum_short_spans(lines, count, b.spans, n, b.sums);
     } else if (way_ == Way::spans) {
       for (std::int64_t l = 0; l < count; ++l) {
@@ -459,6 +453,8 @@ class Pass {
   const Course& c_;
   const Way way_;
   const Small small_;
+  const bool strided_;
+  const bool by_spans_;                     ///< whether windows are listed
   const std::int64_t block_rows_, blocks_;  ///< rows of a block, blocks of a slice
   const bool one_row_;
   const bool repeats_;     ///< whether all blocks of rows are alike

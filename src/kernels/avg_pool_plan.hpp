@@ -35,7 +35,7 @@ struct Pool {
 };
 
 /// How the sums along a row are taken, `spread` backward alone; see the loops in avg_pool_loops.hpp.
-enum class Way { taps, spread, strided, short_spans, spans, sliding };
+enum class Way { taps, spread, short_spans, spans, sliding };
 
 /// From where to where a pass goes: from elements to windows, or from the gradients of windows to those of elements.
 /// Each result is a sum over what it reads along each axis.
@@ -46,16 +46,13 @@ struct Course {
   Way way;
 };
 
-/// Where sums are `doubles` of floats there are no loops for each width of a few.
-[[gnu::noinline]] inline Way way_of(const Reads& r, bool backward, bool floats, bool doubles) {
+/// Where sums are of a wider type than what is read there are no loops for each width of a few.
+[[gnu::noinline]] inline Way way_of(const Reads& r, bool backward, bool widens) {
   if (r.step > 1 || r.dilation > 0)
     return r.den == 1 && r.num <= 2 && r.most() <= kSpan / r.step ? Way::taps : Way::spans;
   const std::int64_t most = r.most();
-  const bool widens = floats && doubles;
   if (r.den == 1 && most <= kShort)
-    return r.num <= 2 || (!widens && r.num <= 4 && r.num == most) ? Way::taps
-           : kHasStrided && !doubles && r.num <= kShort           ? Way::strided
-                                                                  : Way::short_spans;
+    return r.num <= 2 || (!widens && r.num <= 4 && r.num == most) ? Way::taps : Way::short_spans;
   if (r.den == 1) return most / 4 >= r.num && most <= kLongest ? Way::sliding : Way::spans;
   if (backward && r.to >= r.from && r.least() <= kLongest) return Way::spread;
   return most <= kShort ? Way::short_spans : Way::spans;
@@ -65,6 +62,12 @@ struct Course {
 /// it must.
 inline bool slides_along_rows(const Course& c) {
   return c.d.takes_one() && c.h.takes_one() && c.w.num == 1 && c.way == Way::sliding;
+}
+
+/// Whether one loop sums columns, takes the averages of short windows and stores them.
+inline bool is_strided(const Course& c) {
+  return kHasStrided && !c.backward && c.d.takes_one() && c.w.den == 1 && c.w.num <= kShort &&
+         c.way == Way::short_spans;
 }
 
 /// Windows that have loops of their own: those of one row's width and of the same kind in both axes.

@@ -27,24 +27,18 @@ template <class T, int... L>
 template <bool streams, class T, class Value>
 [[gnu::always_inline]] inline void fill_runs(std::int64_t runs, std::int64_t n, T* dx, const Value& value) {
   const Vec<T> lane = numbers_in_turn<T>(std::make_integer_sequence<int, kLanes<T>>());
-  // What is stored past the caches beside what is not would be slow.
-  const auto put = [](const Vec<T>& v, T* to) __attribute__((always_inline)) {
-    if constexpr (streams)
-      stream<T>(v, to);
-    else
-      store<T>(v, to);
-  };
   Vec<T> all = Vec<T>{} + value(0);
   const std::int64_t beside = lanes_until_aligned(dx);
   store_some<T>(all, beside, dx);
   std::int64_t left = n - beside;  // of a run
   dx += beside;
   for (std::int64_t run = 0; run < runs; ++run) {
-    for (; left >= kLanes<T>; left -= kLanes<T>, dx += kLanes<T>) put(all, dx);
+    for (; left >= kLanes<T>; left -= kLanes<T>, dx += kLanes<T>) store_aligned<streams>(all, dx);
     if (run + 1 == runs) return store_some<T>(all, left, dx);
     const Vec<T> next = Vec<T>{} + value(run + 1);
     if (left > 0) {
-      put(lane < static_cast<T>(left) ? all : next, dx);
+      // What is stored past the caches beside what is not would be slow.
+      store_aligned<streams>(lane < static_cast<T>(left) ? all : next, dx);
       dx += kLanes<T>;
       left -= kLanes<T>;
     }

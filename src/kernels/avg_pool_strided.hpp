@@ -104,18 +104,14 @@ template <bool is_wide>
 [[gnu::noinline, gnu::aligned(64)]] void average_strided(const Line<float, float>* lines, std::int64_t count,
                                                          std::int64_t n, FourStrided four, std::int64_t s,
                                                          std::int64_t by_step, const SummedRows& summed) {
-  const auto pairs = [](Vec<float> a, Vec<float> b) __attribute__((always_inline)) {
-    return __builtin_shufflevector(a, b, 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30) +
-           __builtin_shufflevector(a, b, 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31);
-  };
+  constexpr std::make_integer_sequence<int, 16> turns;
   for (std::int64_t l = 0; l < count; ++l) {
     const Line<float, float> line = lines[l];
     if (summed.columns) {
       const auto [from, rows, to, copies, counted] = summed.rows[l];
       const float* const x = summed.x + from;
       // Memory is fastest when it is asked for in its order, not a few columns of each row at a time.
-      if (summed.is_far)
-        for (std::int64_t i = 0; i < rows * summed.step; i += kLine / 4) fetch_line(x + i, kLine);
+      if (summed.is_far) fetch_run(x, rows * summed.step);
       sum_rows_in_order(x, summed.step, rows, summed.width, summed.columns);
     }
     auto factor = Factors<float>::at(line.by, 0);
@@ -124,7 +120,9 @@ template <bool is_wide>
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i)
         if (o + 4 * i < n) lanes[i] = sum_four<is_wide>(four, line.from + (o + 4 * i) * s, s);
-      const Vec<float> all = pairs(pairs(lanes[0], lanes[1]), pairs(lanes[2], lanes[3]));
+      const Vec<float> low = sum_in_turn<1>(lanes[0], lanes[1], turns),
+                       high = sum_in_turn<1>(lanes[2], lanes[3], turns);
+      const Vec<float> all = sum_in_turn<2>(low, high, turns);
       const Vec<float> sums = __builtin_shufflevector(all, all, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
       if (by_step != 0) factor = Factors<float>::at(line.by, o);
       store_some<float>(factor.times(sums + 0.0f), n - o, line.to + o);

@@ -130,8 +130,8 @@ template <class A, class T>
 /// themselves, and are slower when asked.
 inline constexpr bool kFetchesPages = kVectorWidth < 64;
 
-/// Bytes that memory is asked for at a time.
-inline constexpr int kLine = 64;
+/// Bytes of a page, and those that memory is asked for at a time.
+inline constexpr int kPage = 4096, kLine = 64;
 
 /// Asks for the memory that lies `bytes` behind x, or beyond all memory.
 template <class T>
@@ -144,7 +144,13 @@ template <int vectors, class T>
 [[gnu::always_inline]] inline void fetch_ahead(const T* x) {
   if constexpr (kFetchesPages)
 #pragma GCC unroll 4
-    for (std::uintptr_t i = 0; i < vectors * kVectorWidth; i += kLine) fetch_line(x, 4096 + i);
+    for (std::uintptr_t i = 0; i < vectors * kVectorWidth; i += kLine) fetch_line(x, kPage + i);
+}
+
+/// Asks for the memory behind x in its order, as much as n elements take: from the next line on, or a page behind.
+template <class T>
+[[gnu::always_inline]] inline void fetch_run(const T* x, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += kLine / sizeof(T)) fetch_line(x + i, kFetchesPages ? kPage : kLine);
 }
 
 // --- results past the caches ----------------------------------------------------------------------------------------
@@ -169,6 +175,14 @@ template <class T>
 #else
   store<T>(v, y);
 #endif
+}
+/// Stores where `y` is aligned, past the caches if it `streams`.
+template <bool streams, class V, class T>
+[[gnu::always_inline]] inline void store_aligned(const V& v, T* y) {
+  if constexpr (streams)
+    stream<T>(v, y);
+  else
+    store<T>(v, y);
 }
 inline void end_stream() {
 #if defined(__AVX2__)

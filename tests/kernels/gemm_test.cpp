@@ -7,6 +7,9 @@
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
 #include "support/oracle_gemm.hpp"
+#ifdef TAPER_BLAS
+#include "kernels/blas.hpp"
+#endif
 
 using namespace taper::kernels;
 using namespace taper::test;
@@ -25,6 +28,15 @@ GemmParams params(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose
 }
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+/// Whether the product is a BLAS's, whose bits are up to it.
+bool is_left_to_blas([[maybe_unused]] const GemmParams& p) {
+#ifdef TAPER_BLAS
+  return blas::takes(p);
+#else
+  return false;
+#endif
+}
 
 /// The error of one product against the oracle, relative to the square root of the terms.
 template <class T>
@@ -176,7 +188,6 @@ TEST_CASE("a batch of products uses its strides, and the same matrix for a strid
     }
 }
 
-#ifndef TAPER_BLAS  // some BLAS round differently then
 TEMPLATE_TEST_CASE("a product has the same bits however its right operand is stored", "", float, double) {
   // As many rows as few and as several vectors, and as blocks of them.
   for (const std::int64_t m : {5, 8, 16, 17, 31, 32, 33, 48, 64, 97, 112, 113, 128, 129})
@@ -186,12 +197,12 @@ TEMPLATE_TEST_CASE("a product has the same bits however its right operand is sto
       const auto bias = numbers<TestType>(size(n), 15);
       std::vector<TestType> transposed(b.size()), c(size(m * n)), expected = c;
       for (std::size_t i = 0; i < b.size(); ++i) transposed[i % size(n) * size(k) + i / size(n)] = b[i];
+      if (is_left_to_blas(params(m, n, k, false, false))) continue;
       gemm(params(m, n, k, false, false), a.data(), b.data(), expected.data(), bias.data());
       gemm(params(m, n, k, false, true), a.data(), transposed.data(), c.data(), bias.data());
       CHECK(same_bits(c, expected));
     }
 }
-#endif
 
 TEMPLATE_TEST_CASE("a product has the same bits for one, two and three threads", "", float, double) {
   for (const auto& s : {std::array<std::int64_t, 3>{131, 149, 307},
