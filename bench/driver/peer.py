@@ -5,6 +5,24 @@ import os
 import subprocess
 
 
+# What holds each library to a set of instructions.
+CAPABILITIES = {
+    "avx2": {
+        "TAPER_CPU_CAPABILITY": "avx2",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "DNNL_MAX_CPU_ISA": "AVX2",
+        "OPENBLAS_CORETYPE": "Haswell",
+        "LIBXSMM_TARGET": "hsw",
+    },
+}
+
+
+def hold_to(capability):
+    os.environ.update(CAPABILITIES[capability])
+
+
 class Refused(Exception):
     """The peer failed on a task; says why."""
 
@@ -18,7 +36,8 @@ class Peer:
 
     def start(self):
         environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads), "OPENBLAS_NUM_THREADS": str(self.threads)}
-        environment.pop("OPENBLAS_CORETYPE", None)  # would hold OpenBLAS back
+        if "TAPER_CPU_CAPABILITY" not in os.environ:
+            environment.pop("OPENBLAS_CORETYPE", None)  # would hold OpenBLAS back
         self.process = subprocess.Popen(
             [self.program, str(self.threads)],
             stdin=subprocess.PIPE,
