@@ -4,36 +4,12 @@
 
 namespace taper::kernels {
 
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 
 namespace {
 
-/// The first or last eight of sixteen floats, exactly. Without a mask, GCC 12 warns.
-inline Vector<double> low_half(const Vector<float>& x) {
-  return _mm512_maskz_cvtps_pd(0xff, __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7));
-}
-inline Vector<double> high_half(const Vector<float>& x) {
-  return _mm512_maskz_cvtps_pd(0xff, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15));
-}
-
-/// Sixteen doubles.
-struct Long {
-  Vector<double> low = {}, high = {};
-
-  void add(const Vector<float>& x) {
-    low += low_half(x);
-    high += high_half(x);
-  }
-
-  /// x / divisor
-  Vector<float> divided(double divisor) const {
-    const __m256 first = as_float(low / divisor), last = as_float(high / divisor);
-    return __builtin_shufflevector(first, last, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  }
-
- private:
-  static __m256 as_float(const Vector<double>& x) { return _mm512_maskz_cvtpd_ps(0xff, x); }
-};
+/// A line of so many elements is summed in another order.
+constexpr std::int64_t kMostPositions = 16;
 
 /// The averages of one group: a row for each position, a column for each channel.
 class AverageGroup {
@@ -44,12 +20,12 @@ class AverageGroup {
       for (std::int64_t t = 0; t < p.kernel[2]; ++t) from_[terms_++] = c * kLine + t * p.dilation[2];
     for (std::int64_t i = 0; i < kLine; i += kWidth) {
       const std::int64_t q = i - p.padding[2];
-      inside_[i / kWidth] = static_cast<__mmask16>(lanes_before(p.in[2] - q) & ~lanes_before(-q));
+      inside_[i / kWidth] = lanes_between(-q, p.in[2] - q);
     }
   }
 
   /// Elements of a padded line.
-  static constexpr std::int64_t kLine = 2 * kWidth;
+  static constexpr std::int64_t kLine = 2 * kMostPositions;
 
   /// weights[0, f] = b[f], weights[1 + k, f] = w[f, k]
   void pack_weights(const float* w, const float* b, float* weights) const {
@@ -67,7 +43,7 @@ class AverageGroup {
     x += (n * p_.groups + g_) * channels * p_.in[2] - p_.padding[2];
     for (std::int64_t c = 0; c < channels; ++c, x += p_.in[2])
       for (std::int64_t i = 0; i < kLine; i += kWidth)
-        store<float>(_mm512_maskz_loadu_ps(inside_[i / kWidth], x + i), lines + c * kLine + i);
+        store<float>(load_lanes(inside_[i / kWidth], x + i), lines + c * kLine + i);
     positive += (g_ * p_.batch + n) * p_.out[2] * words;
     y += n * p_.out_channels + g_ * channels_;
     std::int64_t j = 0;
@@ -94,7 +70,7 @@ class AverageGroup {
       for (std::int64_t k = 0; k < terms_; ++k)
 #pragma GCC unroll 8
         for (int i = 0; i < kTile; ++i) {
-          const Vector<float> left = _mm512_set1_ps(lines[from_[k] + first + i]);
+          const Vector<float> left = lines[from_[k] + first + i] - Vector<float>{};
 #pragma GCC unroll 2
           for (int v = 0; v < W; ++v)
             sum[i][v] = multiply_add(left, load(weights + (1 + k) * row_ + j + v * kWidth), sum[i][v]);
@@ -104,9 +80,7 @@ class AverageGroup {
         if (first + i == out) break;
 #pragma GCC unroll 2
         for (int v = 0; v < W; ++v) {
-          const __mmask16 positive = _mm512_cmp_ps_mask(sum[i][v], Vector<float>{}, _CMP_NLE_UQ);
-          bits[(first + i) * words + j / kWidth + v] = positive;
-          total[v].add(_mm512_maskz_mov_ps(positive, sum[i][v]));
+          total[v] += Long(positive_part(sum[i][v], bits[(first + i) * words + j / kWidth + v]));
         }
       }
     }
@@ -119,14 +93,25 @@ class AverageGroup {
 
   const ConvParams& p_;
   std::int64_t g_, channels_, row_, terms_ = 0, from_[kChain<float>];
-  __mmask16 inside_[kLine / kWidth];
+  LaneMask inside_[kLine / kWidth];
 };
+
+/// sum += wide in the lanes whose bits are set; `kept` is that part of it.
+inline void add_kept(Long& sum, [[maybe_unused]] const Long& wide, [[maybe_unused]] const Vector<float>& kept,
+                     [[maybe_unused]] std::uint16_t bits) {
+#if defined(__AVX512F__)
+  sum.low = _mm512_mask_add_pd(sum.low, static_cast<__mmask8>(bits), sum.low, wide.low);
+  sum.high = _mm512_mask_add_pd(sum.high, static_cast<__mmask8>(bits >> 8), sum.high, wide.high);
+#else
+  sum += Long(kept);
+#endif
+}
 
 }  // namespace
 
-// A line of 16 elements and more is summed in another order; a block of results has room for 64 channels.
+// A block of results has room for 64 channels.
 bool conv_average_fits(const ConvParams& p) {
-  return is_short(p) && p.out[2] < kWidth && (p.kernel[2] - 1) * p.dilation[2] < kWidth &&
+  return is_short(p) && p.out[2] < kMostPositions && (p.kernel[2] - 1) * p.dilation[2] < kMostPositions &&
          p.out_channels / p.groups <= 64;
 }
 
@@ -159,23 +144,20 @@ void conv_average_backward(const ConvParams& p, double divisor, const float* dy,
                     for (std::int64_t j = 0; j < s.columns; j += kWidth) {
                       const std::int64_t at = s.f + j, n = std::min<std::int64_t>(s.columns - j, kWidth);
                       Long sum;
-                      if (bias != nullptr) sum = {load(bias + j), load(bias + j + kWidth / 2)};
+                      if (bias != nullptr) sum = Long::load(bias + j);
                       const float* from = dy + first * p.out_channels + s.g * channels + at;
                       const std::uint16_t* bits = positive + (s.g * p.batch + first) * out * words + at / kWidth;
                       float* to = turned + j;
                       for (std::int64_t m = 0; m < samples; ++m, from += p.out_channels) {
                         const Vector<float> each = load_part(from, n) / by;
-                        const Long more{low_half(each), high_half(each)};
+                        const Long wide(each);
                         for (std::int64_t i = 0; i < out; ++i, bits += words, to += s.row()) {
-                          store<float>(_mm512_maskz_mov_ps(*bits, each), to);
-                          sum.low = _mm512_mask_add_pd(sum.low, static_cast<__mmask8>(*bits), sum.low, more.low);
-                          sum.high =
-                              _mm512_mask_add_pd(sum.high, static_cast<__mmask8>(*bits >> 8), sum.high, more.high);
+                          const Vector<float> kept = kept_part(each, *bits);
+                          store<float>(kept, to);
+                          add_kept(sum, wide, kept, *bits);
                         }
                       }
-                      if (bias == nullptr) continue;
-                      store<double>(sum.low, bias + j);
-                      store<double>(sum.high, bias + j + kWidth / 2);
+                      if (bias != nullptr) sum.store(bias + j);
                     }
                   });
 }

@@ -36,7 +36,8 @@ void store_turned(const float* turned, std::int64_t row, std::int64_t n, std::in
       for (int l = 0; l < kWidth; ++l) square[l] = load(turned + std::min(i + l, n - 1) * row + j);
       turn_square<float>(square);
       for (int r = 0; r < std::min<std::int64_t>(kWidth, channels - j); ++r)
-        _mm512_mask_storeu_ps(y + (j + r) * n + i, lanes_before(n - i), square[r] + (b != nullptr ? b[j + r] : 0.0f));
+        _mm512_mask_storeu_ps(y + (j + r) * n + i, lanes_between(0, n - i),
+                              square[r] + (b != nullptr ? b[j + r] : 0.0f));
     }
 }
 
@@ -46,8 +47,7 @@ class Gathering {
   Gathering(const ConvParams& p, std::int64_t row) : p_(p), row_(row) {
     for (std::int64_t t = 0; t < p.kernel[2]; ++t) {
       shift_[t] = t * p.dilation[2] - p.padding[2];
-      lanes_[t] =
-          static_cast<__mmask16>(lanes_before(p.in[2]) & lanes_before(p.out[2] + shift_[t]) & ~lanes_before(shift_[t]));
+      lanes_[t] = lanes_between(shift_[t], std::min(p.in[2], p.out[2] + shift_[t]));
     }
   }
 
@@ -63,7 +63,7 @@ class Gathering {
     given += first * step + from * p_.out[2];
     for (std::int64_t u = 0; u < width; u += 2) {
       const std::int64_t v = u + 1 < width ? u + 1 : u;
-      const __mmask16 lanes = lanes_[u], more = static_cast<__mmask16>(v > u ? lanes_[v] : 0);
+      const LaneMask lanes = lanes_[u], more = v > u ? lanes_[v] : LaneMask{};
       const float *a = given + u * row_ - shift_[u], *b = given + v * row_ - shift_[v];
       for (std::int64_t t = 0; t < taps; ++t, a += step, b += step) {
         even = _mm512_mask_add_ps(even, lanes, even, _mm512_maskz_loadu_ps(lanes, a));
@@ -76,7 +76,7 @@ class Gathering {
  private:
   const ConvParams& p_;
   std::int64_t row_, shift_[kWidth * 2];
-  __mmask16 lanes_[kWidth * 2];
+  LaneMask lanes_[kWidth * 2];
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 namespace taper::kernels {
 
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 
 namespace {
 
@@ -19,29 +19,23 @@ void multiply_short(const ShortPart& part, const Vector<float>* x, std::int64_t 
     const float* weight[R];
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      sum[r] = _mm512_set1_ps(b != nullptr ? b[f + r] : 0.0f);
+      sum[r] = (b != nullptr ? b[f + r] : 0.0f) - Vector<float>{};
       weight[r] = w + (f + r) * terms;
     }
     for (std::int64_t k = 0; k < terms; ++k)
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) sum[r] = multiply_add(_mm512_set1_ps(weight[r][k]), x[k], sum[r]);
+      for (int r = 0; r < R; ++r) sum[r] = multiply_add(weight[r][k] - Vector<float>{}, x[k], sum[r]);
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) _mm512_mask_storeu_ps(y + (f + r) * row, part.lanes(), sum[r]);
+    for (int r = 0; r < R; ++r) store_part<float>(sum[r], part.count(), y + (f + r) * row, false);
   }
 }
 
 /// bias[f] += x[0, f] + x[1, f] + ..., for n rows of `row` columns, one after the other
 void add_rows(const float* x, std::int64_t n, std::int64_t row, double* bias) {
-  // Without a mask, GCC 12 warns.
-  const auto at = [](const float* from) { return Vector<double>(_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from))); };
   for (std::int64_t f = 0; f < row; f += kWidth) {
-    Vector<double> low = load(bias + f), high = load(bias + f + kWidth / 2);
-    for (std::int64_t i = 0; i < n; ++i) {
-      low += at(x + i * row + f);
-      high += at(x + i * row + f + kWidth / 2);
-    }
-    store<double>(low, bias + f);
-    store<double>(high, bias + f + kWidth / 2);
+    Long sum = Long::load(bias + f);
+    for (std::int64_t i = 0; i < n; ++i) sum += Long(load(x + i * row + f));
+    sum.store(bias + f);
   }
 }
 

@@ -1,25 +1,24 @@
 #pragma once
 
 #include "kernels/conv_geometry.hpp"
-#include "kernels/product_vector.hpp"
+#include "kernels/lane_mask.hpp"
 
 // What convolutions along short lines are made of; for processors whose vectors can be read and written in part.
 namespace taper::kernels {
 
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 
 /// Positions in a vector.
-inline constexpr int kWidth = 16;
+inline constexpr int kWidth = kLanes<float>;
+/// A short line has fewer positions.
+inline constexpr int kShortLine = 32;
 
 /// Whether a sample is one short line a channel, and a result one chain of few terms.
 inline bool is_short(const ConvParams& p) {
   const std::int64_t terms = p.in_channels / p.groups * p.kernel[2];
-  return unit(p, 0) && unit(p, 1) && p.stride[2] == 1 && p.out[2] > 0 && p.out[2] < 2 * kWidth && p.batch > 0 &&
+  return unit(p, 0) && unit(p, 1) && p.stride[2] == 1 && p.out[2] > 0 && p.out[2] < kShortLine && p.batch > 0 &&
          p.out_channels > 0 && terms > 0 && terms < kChain<float>;
 }
-
-/// The lanes before lane `n`, which may be any number.
-inline __mmask16 lanes_before(std::int64_t n) { return first_lanes(std::clamp<std::int64_t>(n, 0, kWidth)); }
 
 /// Some neighbouring positions of a line, side by side in a vector.
 class ShortPart {
@@ -29,22 +28,23 @@ class ShortPart {
 
   /// The positions from `i` on.
   void find(const ConvParams& p, std::int64_t i) {
-    lanes_ = lanes_before(p.out[2] - i);
+    count_ = static_cast<int>(std::min<std::int64_t>(p.out[2] - i, kWidth));
     terms_ = p.in_channels / p.groups * p.kernel[2];
     for (std::int64_t t = 0; t < p.kernel[2]; ++t) {
       std::int64_t q = i + t * p.dilation[2] - p.padding[2];
-      const auto inside = static_cast<__mmask16>(lanes_ & lanes_before(p.in[2] - q) & ~lanes_before(-q));
+      const LaneMask inside = lanes_between(-q, std::min<std::int64_t>(p.in[2] - q, count_));
       for (std::int64_t k = t; k < terms_; k += p.kernel[2], q += p.in[2]) inside_[k] = inside, from_[k] = q;
     }
   }
 
   std::int64_t terms() const { return terms_; }
-  __mmask16 lanes() const { return lanes_; }
+  int count() const { return count_; }
   /// What term `k` finds in the line at `x`, which is the first channel's.
-  Vector<float> read(std::int64_t k, const float* x) const { return _mm512_maskz_loadu_ps(inside_[k], x + from_[k]); }
+  Vector<float> read(std::int64_t k, const float* x) const { return load_lanes(inside_[k], x + from_[k]); }
 
  private:
-  __mmask16 lanes_, inside_[kChain<float>];
+  int count_;
+  LaneMask inside_[kChain<float>];
   std::int64_t terms_, from_[kChain<float>];
 };
 
@@ -81,10 +81,10 @@ template <class Pack>
 void short_gradients(const ConvParams& p, const float* x, float* dw, bool add_dw, float* db, bool add_db,
                      const Pack& pack) {
   const std::int64_t columns = p.out_channels / p.groups, out = p.out[2], depth = p.batch * out;
-  ShortPart parts[2];
+  ShortPart parts[kShortLine / kWidth];
   for (std::int64_t i = 0; i < out; i += kWidth) parts[i / kWidth].find(p, i);
   const std::int64_t rows = parts[0].terms(),
-                     step = columns <= 2 * kWidth ? columns : cut(rows, columns, depth, p.groups).column_step;
+                     step = columns <= kShortLine ? columns : cut(rows, columns, depth, p.groups).column_step;
   const std::int64_t bands = ceil_div(columns, step), most = std::max<std::int64_t>(kPositions / out, 1);
   const auto band = [=, &parts](std::int64_t unit) {
     const Scratch<float>& own = scratch<float>();

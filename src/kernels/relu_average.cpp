@@ -4,6 +4,7 @@
 
 #include "kernels/avg_pool_small.hpp"
 #include "kernels/ceil_div.hpp"
+#include "kernels/lane_mask.hpp"
 #include "kernels/parallel.hpp"
 
 namespace taper::kernels {
@@ -35,38 +36,18 @@ Factors<float>::Pair quarter() {
   return Factors<float>::at(table, 0);
 }
 
-#if defined(__AVX512F__)
-
 /// The first n lanes, at most all.
 class FirstLanes {
  public:
-  explicit FirstLanes(std::int64_t n)
-      : lanes_(
-            static_cast<__mmask16>(_bzhi_u32(0xffff, static_cast<unsigned>(std::clamp<std::int64_t>(n, 0, kWidth))))) {}
+#if defined(__AVX512F__)
+  explicit FirstLanes(std::int64_t n) : lanes_(lanes_between(0, n)) {}
 
-  [[gnu::always_inline]] Floats load(const float* x) const { return Floats(_mm512_maskz_loadu_ps(lanes_, x)); }
-  [[gnu::always_inline]] void store(const Floats& v, float* y) const { _mm512_mask_storeu_ps(y, lanes_, __m512(v)); }
+  [[gnu::always_inline]] Floats load(const float* x) const { return load_lanes(lanes_, x); }
+  [[gnu::always_inline]] void store(const Floats& v, float* y) const { _mm512_mask_storeu_ps(y, lanes_, v); }
 
  private:
-  __mmask16 lanes_;
-};
-
-/// max(v, 0), and which lanes are kept; NaN is.
-[[gnu::always_inline]] inline Floats positive_part(const Floats& v, std::uint16_t& kept) {
-  kept = _mm512_cmp_ps_mask(__m512(v), __m512{}, _CMP_NLE_UQ);
-  return Floats(_mm512_maskz_mov_ps(kept, __m512(v)));
-}
-
-/// v where it is kept, else 0.
-[[gnu::always_inline]] inline Floats kept_part(const Floats& v, std::uint16_t kept) {
-  return Floats(_mm512_maskz_mov_ps(kept, __m512(v)));
-}
-
+  LaneMask lanes_;
 #else
-
-/// The first n lanes, at most all.
-class FirstLanes {
- public:
   explicit FirstLanes(std::int64_t n) : n_(n) {}
 
   [[gnu::always_inline]] Floats load(const float* x) const { return average::load_some<float>(x, n_); }
@@ -74,23 +55,8 @@ class FirstLanes {
 
  private:
   std::int64_t n_;
-};
-
-/// max(v, 0), and which lanes are kept; NaN is.
-[[gnu::always_inline]] inline Floats positive_part(const Floats& v, std::uint16_t& kept) {
-  const __m256 lanes = _mm256_cmp_ps(__m256(v), __m256{}, _CMP_NLE_UQ);
-  kept = static_cast<std::uint16_t>(_mm256_movemask_ps(lanes));
-  return Floats(_mm256_and_ps(__m256(v), lanes));
-}
-
-/// v where it is kept, else 0.
-[[gnu::always_inline]] inline Floats kept_part(const Floats& v, std::uint16_t kept) {
-  const __m256i bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-  const __m256i lanes = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(kept), bit), bit);
-  return Floats(_mm256_and_ps(__m256(v), _mm256_castsi256_ps(lanes)));
-}
-
 #endif
+};
 
 bool is_pairs(const AvgPoolParams& p, int d) {
   return p.kernel[d] == 2 && p.stride[d] == 2 && p.in[d] % 2 == 0 && p.padding_left[d] == 0 &&

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/cpu_capability.hpp"
 #include "kernels/activations.hpp"
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
@@ -28,7 +29,10 @@ AvgPoolParams pairs(std::int64_t planes, std::int64_t height, std::int64_t width
 TEST_CASE("ReLU and averages of two by two in one pass give the bits of the two") {
   for (const AvgPoolParams& p : {pairs(7, 10, 28), pairs(3, 2, 4), pairs(5, 6, 62), pairs(1, 14, 64), pairs(2, 4, 1024),
                                  pairs(61, 28, 34), pairs(3, 4, 10), pairs(2, 6, 18)}) {
-    if (!relu_average_fits(p)) continue;  // another processor
+    if (!relu_average_fits(p)) {
+      CHECK(taper::detail::cpu_capability() == taper::detail::CpuCapability::baseline);  // alone has no such pass
+      continue;
+    }
     CAPTURE(p.planes, p.in[1], p.in[2]);
     const std::int64_t n = p.planes * p.in[1] * p.in[2];
     Values x = numbers<float>(n, 1), dz = numbers<float>(n / 4, 2);

@@ -1,0 +1,107 @@
+#pragma once
+
+#include "kernels/product_vector.hpp"
+
+// Some of the floats of a vector; for processors whose vectors can be read and written in part.
+namespace taper::kernels {
+
+#if defined(__AVX512F__)
+
+using LaneMask = __mmask16;
+
+/// The lanes from `first` to before `last`, which may be any numbers.
+inline LaneMask lanes_between(std::int64_t first, std::int64_t last) {
+  const auto before = [](std::int64_t n) { return first_lanes(std::clamp<std::int64_t>(n, 0, kLanes<float>)); };
+  return static_cast<LaneMask>(before(last) & ~before(first));
+}
+
+/// What x has in the lanes of the mask, and zeros; nothing else is read.
+inline Vector<float> load_lanes(LaneMask mask, const float* x) { return _mm512_maskz_loadu_ps(mask, x); }
+
+/// v in the lanes whose bits are set, else 0.
+[[gnu::always_inline]] inline Vector<float> kept_part(const Vector<float>& v, std::uint16_t bits) {
+  return _mm512_maskz_mov_ps(bits, v);
+}
+
+/// max(v, 0), and the bits of the lanes that are kept; NaN is.
+[[gnu::always_inline]] inline Vector<float> positive_part(const Vector<float>& v, std::uint16_t& bits) {
+  bits = _mm512_cmp_ps_mask(v, Vector<float>{}, _CMP_NLE_UQ);
+  return kept_part(v, bits);
+}
+
+#elif defined(__AVX2__)
+
+using LaneMask = __m256i;
+
+inline LaneMask lanes_between(std::int64_t first, std::int64_t last) {
+  const auto before = [](std::int64_t n) { return first_lanes(std::clamp<std::int64_t>(n, 0, kLanes<float>), 4); };
+  return _mm256_andnot_si256(before(first), before(last));
+}
+
+inline Vector<float> load_lanes(LaneMask mask, const float* x) { return _mm256_maskload_ps(x, mask); }
+
+[[gnu::always_inline]] inline Vector<float> kept_part(const Vector<float>& v, std::uint16_t bits) {
+  const __m256i bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+  const __m256i lanes = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(bits), bit), bit);
+  return _mm256_and_ps(v, _mm256_castsi256_ps(lanes));
+}
+
+[[gnu::always_inline]] inline Vector<float> positive_part(const Vector<float>& v, std::uint16_t& bits) {
+  const __m256 lanes = _mm256_cmp_ps(v, Vector<float>{}, _CMP_NLE_UQ);
+  bits = static_cast<std::uint16_t>(_mm256_movemask_ps(lanes));
+  return _mm256_and_ps(v, lanes);
+}
+
+#endif
+
+#if defined(__AVX2__)
+
+/// As many doubles as a vector has floats.
+struct Long {
+  Vector<double> low = {}, high = {};
+
+  Long() = default;
+  /// The floats, exactly.
+  explicit Long(const Vector<float>& x) : low(low_of(x)), high(high_of(x)) {}
+  static Long load(const double* x) {
+    Long a;
+    a.low = kernels::load(x), a.high = kernels::load(x + kLanes<double>);
+    return a;
+  }
+  void store(double* y) const {
+    kernels::store<double>(low, y);
+    kernels::store<double>(high, y + kLanes<double>);
+  }
+  Long& operator+=(const Long& b) { return low += b.low, high += b.high, *this; }
+
+  /// x / divisor
+  Vector<float> divided(double divisor) const;
+
+ private:
+  // With masks, as GCC 12 warns without them.
+#if defined(__AVX512F__)
+  static Vector<double> low_of(const Vector<float>& x) {
+    return _mm512_maskz_cvtps_pd(0xff, __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  static Vector<double> high_of(const Vector<float>& x) {
+    return _mm512_maskz_cvtps_pd(0xff, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15));
+  }
+#else
+  static Vector<double> low_of(const Vector<float>& x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
+  static Vector<double> high_of(const Vector<float>& x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+#endif
+};
+
+inline Vector<float> Long::divided(double divisor) const {
+#if defined(__AVX512F__)
+  const auto as_float = [](const Vector<double>& x) { return _mm512_maskz_cvtpd_ps(0xff, x); };
+  return __builtin_shufflevector(as_float(low / divisor), as_float(high / divisor), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+                                 11, 12, 13, 14, 15);
+#else
+  return _mm256_set_m128(_mm256_cvtpd_ps(high / divisor), _mm256_cvtpd_ps(low / divisor));
+#endif
+}
+
+#endif
+
+}  // namespace taper::kernels
