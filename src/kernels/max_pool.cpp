@@ -212,20 +212,25 @@ void inner_windows(const MaxPool& p, const Taps& d, const Taps& h, std::int64_t 
   }
 }
 
+/// Whether a place in a plane and some strides together stay below 2^31.
+bool has_narrow_places(const MaxPool& p) { return p.d.in * p.h.in * p.w.in < std::int64_t{1} << 30; }
+
+/// The same; indices of float32 only where places are narrow.
 template <class T>
 void inner_windows(const MaxPool& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x,
                    std::int64_t room, T* y, std::int64_t* index) {
-  // Places as wide as the elements make the faster loop; a place and some strides together stay below 2^31.
-  constexpr std::int64_t kNarrow = std::int64_t{1} << 30;
-  const bool is_narrow = p.d.in * p.h.in * p.w.in < kNarrow;
+  const bool is_narrow = has_narrow_places(p);
   if (const Window1d& w = p.w.window; w.stride == 2 && w.dilation == 1 && w.kernel > 1 && o1 - o0 > 1 && is_narrow) {
     const std::int64_t at = (d.first * p.h.in + h.first) * p.w.in + o0 * 2 - w.padding_left;
     const RowWindows windows{d, h, w.kernel, p.h.in, p.w.in};
     if (pool_pairs(windows, x + at, room - at, at, o1 - o0, y + o0, index ? index + o0 : nullptr)) return;
   }
-  if (!index) return inner_windows<false, std::int32_t>(p, d, h, o0, o1, x, room, y, index);
-  if (sizeof(T) == 4 && is_narrow) return inner_windows<true, std::int32_t>(p, d, h, o0, o1, x, room, y, index);
-  inner_windows<true, std::int64_t>(p, d, h, o0, o1, x, room, y, index);
+  // Places as wide as the elements make the faster loop.
+  using Place = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  if (index)
+    inner_windows<true, Place>(p, d, h, o0, o1, x, room, y, index);
+  else
+    inner_windows<false, std::int32_t>(p, d, h, o0, o1, x, room, y, index);
 }
 
 /// y_o = x[index_o], the largest element of window o.
@@ -240,12 +245,13 @@ void one_window(const MaxPool& p, const Taps& d, const Taps& h, const Taps& w, s
 template <class T>
 void fixed_forward_row(const MaxPool& p, const Taps& d, const Taps& h, const T* x, std::int64_t room, T* y,
                        std::int64_t* index) {
-  const auto borders = [&](std::int64_t o, std::int64_t end) {
+  const auto one_by_one = [&](std::int64_t o, std::int64_t end) {
     for (; o < end; ++o) one_window(p, d, h, window_taps(p.w.window, p.w.in, o), o, x, y, index);
   };
-  borders(0, p.inner.first);
+  if (index && sizeof(T) == 4 && !has_narrow_places(p)) return one_by_one(0, p.w.out);
+  one_by_one(0, p.inner.first);
   inner_windows(p, d, h, p.inner.first, p.inner.last, x, room, y, index);
-  borders(p.inner.last, p.w.out);
+  one_by_one(p.inner.last, p.w.out);
 }
 
 template <class T>

@@ -128,7 +128,7 @@ void multiply_contiguous(std::int64_t rows, std::int64_t columns, std::int64_t d
 
 template <class T>
 void multiply_lines(std::int64_t rows, std::int64_t columns, const LineOperands<T>& x, T* sums, bool more) {
-  multiply_line_rows<T, kVectorWidth == 64 ? 6 : kVectorWidth == 32 ? 3 : 2>(rows, columns, x, sums, more);
+  multiply_line_rows<T, kVectorWidth == 64 ? 6 : kVectorWidth == 32 ? 3 : 1>(rows, columns, x, sums, more);
 }
 
 template void multiply_contiguous(std::int64_t, std::int64_t, std::int64_t, const float*, std::int64_t, const float*,

@@ -1,5 +1,7 @@
 #include "kernels/max_pool.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -426,6 +428,26 @@ TEST_CASE("extreme but valid options neither wrap nor read outside") {
   CHECK(run(7, {.kernel = 2, .stride = INT64_MAX, .dilation = huge, .ceil_mode = true}, 1) == Values{0});
   CHECK(run(7, {.kernel = 3, .stride = INT64_MAX}, 1) == Values{2});
   CHECK(run(7, {.kernel = 2, .stride = 2, .dilation = 6}, 1) == Values{6});
+}
+
+TEST_CASE("indices into planes of more than 2^32 elements are exact") {
+  // Pages that nobody writes take no memory, and few are read.
+  const std::int64_t length = (std::int64_t{1} << 32) + 4099, stride = length / 3 + 1, kernel = 5;
+  void* const memory = mmap(nullptr, std::size_t(length) * sizeof(float), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return;  // the system does not lend what it does not have
+  float* const x = static_cast<float*>(memory);
+  const kernels::MaxPoolParams p{
+      .planes = 1, .in = {1, 1, length}, .out = {1, 1, 3}, .kernel = {1, 1, kernel}, .stride = {1, 1, stride}};
+  for (std::int64_t o = 0; o < 3; ++o) x[o * stride + o + 1] = float(o + 2);
+  std::vector<float> y(3), values(3);
+  Sizes index(3, -1);
+  kernels::max_pool(p, x, y.data(), index.data());
+  kernels::max_pool(p, x, values.data(), nullptr);
+  CHECK(y == std::vector<float>{2, 3, 4});
+  CHECK(values == y);
+  CHECK(index == Sizes{1, stride + 2, 2 * stride + 3});
+  munmap(memory, std::size_t(length) * sizeof(float));
 }
 
 TEST_CASE("a backward does not write outside its plane, whatever the indices say") {
