@@ -5,7 +5,7 @@
 
 namespace taper::kernels {
 
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 
 namespace {
 
@@ -36,10 +36,12 @@ void store_turned(const float* turned, std::int64_t row, std::int64_t n, std::in
       for (int l = 0; l < kWidth; ++l) square[l] = load(turned + std::min(i + l, n - 1) * row + j);
       turn_square<float>(square);
       for (int r = 0; r < std::min<std::int64_t>(kWidth, channels - j); ++r)
-        _mm512_mask_storeu_ps(y + (j + r) * n + i, lanes_between(0, n - i),
-                              square[r] + (b != nullptr ? b[j + r] : 0.0f));
+        store_lanes(square[r] + (b != nullptr ? b[j + r] : 0.0f), n - i, y + (j + r) * n + i);
     }
 }
+
+/// Elements of the longest line whose sums are gathered, and taps of its kernel.
+constexpr int kLongestLine = 16, kMostTaps = 32;
 
 /// The sums of one line of dx: what each tap gave, `row` apart, moved to where the tap reads.
 class Gathering {
@@ -47,36 +49,45 @@ class Gathering {
   Gathering(const ConvParams& p, std::int64_t row) : p_(p), row_(row) {
     for (std::int64_t t = 0; t < p.kernel[2]; ++t) {
       shift_[t] = t * p.dilation[2] - p.padding[2];
-      lanes_[t] = lanes_between(shift_[t], std::min(p.in[2], p.out[2] + shift_[t]));
+      for (int i = 0; i < kParts; ++i)
+        lanes_[t][i] = lanes_between(shift_[t] - i * kWidth, std::min(p.in[2], p.out[2] + shift_[t]) - i * kWidth);
     }
   }
 
-  /// dx[q, :] = sum over taps t of given[t, q - t], for line `q`: even and odd taps apart, so that one addition does
-  /// not wait for the other.
-  Vector<float> line(const float* given, std::int64_t q) const {
+  /// dx[q, :] = sum over taps t of given[t, q - t], or +=, for line `q`: even and odd taps apart, so that one addition
+  /// does not wait for the other.
+  void line(const float* given, std::int64_t q, float* dx, bool add) const {
     // Tap (h, u) reads line q + padding - h dilation of what it gave, one of which there must be.
     const std::int64_t width = p_.kernel[2], from = q + p_.padding[1], dilation = p_.dilation[1];
     const std::int64_t first = from < p_.out[1] ? 0 : ceil_div(from - p_.out[1] + 1, dilation),
                        taps = std::min(p_.kernel[1], from / dilation + 1) - first,
                        step = width * row_ - dilation * p_.out[2];
-    Vector<float> even = {}, odd = {};
     given += first * step + from * p_.out[2];
-    for (std::int64_t u = 0; u < width; u += 2) {
-      const std::int64_t v = u + 1 < width ? u + 1 : u;
-      const LaneMask lanes = lanes_[u], more = v > u ? lanes_[v] : LaneMask{};
-      const float *a = given + u * row_ - shift_[u], *b = given + v * row_ - shift_[v];
-      for (std::int64_t t = 0; t < taps; ++t, a += step, b += step) {
-        even = _mm512_mask_add_ps(even, lanes, even, _mm512_maskz_loadu_ps(lanes, a));
-        odd = _mm512_mask_add_ps(odd, more, odd, _mm512_maskz_loadu_ps(more, b));
+    for (int i = 0; i * kWidth < p_.in[2]; ++i, given += kWidth) {
+      Vector<float> even = {}, odd = {};
+      for (std::int64_t u = 0; u < width; u += 2) {
+        const std::int64_t v = u + 1 < width ? u + 1 : u;
+        const LaneMask lanes = lanes_[u][i], more = v > u ? lanes_[v][i] : LaneMask{};
+        const float *a = given + u * row_ - shift_[u], *b = given + v * row_ - shift_[v];
+        for (std::int64_t t = 0; t < taps; ++t, a += step, b += step) {
+          even += load_lanes(lanes, a);
+          odd += load_lanes(more, b);
+        }
       }
+      const std::int64_t n = std::min<std::int64_t>(p_.in[2] - i * kWidth, kWidth);
+      if (add)
+        store_part<float>(even + odd, static_cast<int>(n), dx + i * kWidth, true);
+      else
+        store_lanes(even + odd, n, dx + i * kWidth);
     }
-    return even + odd;
   }
 
  private:
+  static constexpr int kParts = kLongestLine / kWidth;
+
   const ConvParams& p_;
-  std::int64_t row_, shift_[kWidth * 2];
-  LaneMask lanes_[kWidth * 2];
+  std::int64_t row_, shift_[kMostTaps];
+  LaneMask lanes_[kMostTaps][kParts];
 };
 
 }  // namespace
@@ -123,31 +134,32 @@ bool plane_backward_input(const ConvParams& p, const float* dy, const float* w, 
   const std::int64_t channels = p.in_channels / p.groups, columns = p.out_channels / p.groups;
   const std::int64_t taps = taps_of(p), n = outputs(p), row = vectors(n) * kWidth, some = kResultSize / (taps * row);
   // What the outputs give to each tap, or what the inputs take of the taps.
-  if (!is_plane(p) || p.in[2] > kWidth || p.out[2] > kWidth || p.kernel[2] > 2 * kWidth || columns > kBlockDepth ||
-      row > kBlockColumns || some < 1 || !is_shorter(vectors(n), p.in[1]))
+  if (!is_plane(p) || p.in[2] > kLongestLine || p.out[2] > kLongestLine || p.kernel[2] > kMostTaps ||
+      columns > kBlockDepth || row > kBlockColumns || some < 1 || !is_shorter(vectors(n), p.in[1] * vectors(p.in[2])))
     return false;
   const Gathering gathering(p, row);
-  parallel_for(
-      p.batch * p.groups, parallel_work(channels * taps * row, columns),
-      [=, &p, &gathering](std::int64_t first, std::int64_t last) {
-        const Scratch<float>& own = scratch<float>();
-        for (std::int64_t unit = first; unit < last; ++unit) {
-          const std::int64_t g = unit % p.groups;
-          for (std::int64_t f = 0; f < columns; ++f) copy_run(dy + (unit * columns + f) * n, n, own.right + f * row);
-          fill_last_vector(n, columns, own.right, row);
-          for (std::int64_t c = 0; c < channels; c += some) {
-            const std::int64_t these = std::min(some, channels - c);
-            // given[c, t, i] = sum over f of w[f, c, t] dy[f, i]
-            multiply_block<float>(these * taps, row, columns,
-                                  {{w + (g * columns * channels + c) * taps, 1, channels * taps}, {own.right, row}},
-                                  own.result, row, false);
-            float* to = dx + (unit * channels + c) * inputs(p);
-            for (std::int64_t i = 0; i < these; ++i)
-              for (std::int64_t q = 0; q < p.in[1]; ++q, to += p.in[2])
-                store_part<float>(gathering.line(own.result + i * taps * row, q), static_cast<int>(p.in[2]), to, add);
-          }
-        }
-      });
+  parallel_for(p.batch * p.groups, parallel_work(channels * taps * row, columns),
+               [=, &p, &gathering](std::int64_t first, std::int64_t last) {
+                 const Scratch<float>& own = scratch<float>();
+                 for (std::int64_t unit = first; unit < last; ++unit) {
+                   const std::int64_t g = unit % p.groups;
+                   for (std::int64_t f = 0; f < columns; ++f)
+                     copy_run(dy + (unit * columns + f) * n, n, own.right + f * row);
+                   fill_last_vector(n, columns, own.right, row);
+                   for (std::int64_t c = 0; c < channels; c += some) {
+                     const std::int64_t these = std::min(some, channels - c);
+                     // given[c, t, i] = sum over f of w[f, c, t] dy[f, i]
+                     multiply_block<float>(
+                         these * taps, row, columns,
+                         {{w + (g * columns * channels + c) * taps, 1, channels * taps}, {own.right, row}}, own.result,
+                         row, false);
+                     float* to = dx + (unit * channels + c) * inputs(p);
+                     for (std::int64_t i = 0; i < these; ++i)
+                       for (std::int64_t q = 0; q < p.in[1]; ++q, to += p.in[2])
+                         gathering.line(own.result + i * taps * row, q, to, add);
+                   }
+                 }
+               });
   return true;
 }
 

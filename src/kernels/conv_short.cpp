@@ -26,7 +26,7 @@ void multiply_short(const ShortPart& part, const Vector<float>* x, std::int64_t 
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) sum[r] = multiply_add(weight[r][k] - Vector<float>{}, x[k], sum[r]);
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) store_part<float>(sum[r], part.count(), y + (f + r) * row, false);
+    for (int r = 0; r < R; ++r) store_lanes(sum[r], part.count(), y + (f + r) * row);
   }
 }
 

@@ -18,6 +18,11 @@ inline LaneMask lanes_between(std::int64_t first, std::int64_t last) {
 /// What x has in the lanes of the mask, and zeros; nothing else is read.
 inline Vector<float> load_lanes(LaneMask mask, const float* x) { return _mm512_maskz_loadu_ps(mask, x); }
 
+/// Stores the first n lanes, or all where there are no more.
+inline void store_lanes(const Vector<float>& v, std::int64_t n, float* y) {
+  _mm512_mask_storeu_ps(y, lanes_between(0, n), v);
+}
+
 /// v in the lanes whose bits are set, else 0.
 [[gnu::always_inline]] inline Vector<float> kept_part(const Vector<float>& v, std::uint16_t bits) {
   return _mm512_maskz_mov_ps(bits, v);
@@ -39,6 +44,14 @@ inline LaneMask lanes_between(std::int64_t first, std::int64_t last) {
 }
 
 inline Vector<float> load_lanes(LaneMask mask, const float* x) { return _mm256_maskload_ps(x, mask); }
+
+inline void store_lanes(const Vector<float>& v, std::int64_t n, float* y) {
+  // Stores with a mask take several times as long.
+  if (n >= kLanes<float>)
+    store<float>(v, y);
+  else
+    store_part<float>(v, static_cast<int>(n), y, false);
+}
 
 [[gnu::always_inline]] inline Vector<float> kept_part(const Vector<float>& v, std::uint16_t bits) {
   const __m256i bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
