@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/ceil_div.hpp"
 #include "kernels/pool_lanes.hpp"
 #include "kernels/sum_row.hpp"
 
@@ -436,6 +437,45 @@ template <class A, class T>
         return has_more ? all + oldest(load<A>(g - least)) : all;
       });
   }
+}
+
+/// Rows of at most so many vectors stay in registers: of 64 floats. The baseline, which is kept small, has no such
+/// loop.
+inline constexpr int kRowVectors = kVectorWidth > 16 ? 256 / kVectorWidth : 0;
+
+/// The same for `least` = 1 and no window more, of rows of V vectors, each of them stored as often as `rows` says, one
+/// after the other: while stores wait for memory the next row is made.
+template <int V, class T>
+[[gnu::noinline, gnu::aligned(64)]] void spread_copies(const Line<T, T>* lines, const Row* rows, std::int64_t count,
+                                                       std::int64_t n, const Spread& spread) {
+  constexpr std::int64_t kAll = kLanes<T>;
+  const auto factors = Factors<T>::at(lines->by, 0);
+  const std::int32_t* newest[V];
+  std::int64_t at[V];
+  for (std::int64_t v = 0; v < V; ++v) {
+    newest[v] = spread.newest + v % spread.period * kAll;
+    at[v] = spread.at[v % spread.period] + v / spread.period * spread.advance;
+  }
+  for (std::int64_t l = 0; l < count; ++l) {
+    Vec<T> row[V];
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) row[v] = factors.times(Permutation<T>(newest[v])(load<T>(lines[l].from + at[v])));
+    T* y = lines[l].to;
+    for (std::int64_t c = rows[l].copies; c > 0; --c, y += n) {
+#pragma GCC unroll 8
+      for (int v = 0; v < V - 1; ++v) store<T>(row[v], y + v * kAll);
+      store_some<T>(row[V - 1], n - (V - 1) * kAll, y + (V - 1) * kAll);
+    }
+  }
+}
+
+/// The same for rows of any number of vectors up to `kRowVectors`.
+template <class T, int V = kRowVectors>
+void spread_row_copies(const Line<T, T>* lines, const Row* rows, std::int64_t count, std::int64_t n,
+                       const Spread& spread) {
+  if constexpr (V > 1)
+    if (n <= (V - 1) * kLanes<T>) return spread_row_copies<T, V - 1>(lines, rows, count, n, spread);
+  if constexpr (V > 0) spread_copies<V, T>(lines, rows, count, n, spread);
 }
 
 }  // namespace taper::kernels::average

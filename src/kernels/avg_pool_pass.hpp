@@ -25,6 +25,7 @@ class Pass {
         blocks_(ceil_div(c.h.to, std::min(block_rows_, c.h.to))),
         one_row_(c.d.takes_one() && c.h.takes_one()),
         repeats_(c.pool.h.is_tiled()),
+        reads_rows_(c.backward && repeats_ && c.d.takes_one()),
         has_copies_(c.backward && c.h.den > 1),
         x_(x),
         y_(y),
@@ -328,8 +329,8 @@ class Pass {
       const bool exact = way_ == Way::taps && t.results() % kLanes<A> == 0 && !shares;
       const std::int64_t before = by_spans_ ? 4 : way_ == Way::spread ? 1 : 0;
       const std::int64_t behind = by_spans_ ? 0 : !exact ? kSlack : c_.w.num == 2 && c_.w.high - c_.w.low != 2 ? 1 : 0;
-      if (!one_row_ || scales_rows() || t.c0 < 0 || t.c1 > c_.w.from || x + rows[0].from - x_ < before ||
-          x + rows[count - 1].from + t.columns() + behind > x_ + size)
+      if (!(one_row_ || reads_rows_) || scales_rows() || t.c0 < 0 || t.c1 > c_.w.from ||
+          x + rows[0].from - x_ < before || x + rows[count - 1].from + t.columns() + behind > x_ + size)
         return false;
       for (std::int64_t l = 0; l < count; ++l) lines[l].from = x + rows[l].from;
       return true;
@@ -361,6 +362,10 @@ class Pass {
   [[gnu::noinline]] void finish_lines(const Tile& t, const Row* rows, std::int64_t count, Buffers<A, T>& b) const {
     if (!add_ && !has_copies_) return store_lines(t, b.lines, count, b);
     const std::int64_t n = t.results();
+    if constexpr (std::is_same_v<A, T>)
+      if (!add_ && !streams_ && n == c_.w.to && n <= kRowVectors * kLanes<A> && way_ == Way::spread && !differs() &&
+          b.spread.least == 1 && !b.spread.has_more)
+        return spread_row_copies<T>(b.lines, rows, count, n, b.spread);
     T *to[kRows], *results = b.results;
     for (std::int64_t l = 0; l < count; ++l, results += results_pitch(n)) {
       to[l] = b.lines[l].to;
@@ -458,6 +463,7 @@ class Pass {
   const std::int64_t block_rows_, blocks_;  ///< rows of a block, blocks of a slice
   const bool one_row_;
   const bool repeats_;     ///< whether all blocks of rows are alike
+  const bool reads_rows_;  ///< whether each row of results is made of one row
   const bool has_copies_;  ///< whether several rows of results may be alike
   const T* const x_;
   T* const y_;
