@@ -443,13 +443,13 @@ template <class A, class T>
 /// loop.
 inline constexpr int kRowVectors = kVectorWidth > 16 ? 256 / kVectorWidth : 0;
 
-/// The same for `least` = 1 and no window more, of rows of V vectors, each of them stored as often as `rows` says, one
-/// after the other: while stores wait for memory the next row is made.
-template <int V, class T>
-[[gnu::noinline, gnu::aligned(64)]] void spread_copies(const Line<T, T>* lines, const Row* rows, std::int64_t count,
-                                                       std::int64_t n, const Spread& spread) {
-  constexpr std::int64_t kAll = kLanes<T>;
-  const auto factors = Factors<T>::at(lines->by, 0);
+/// The same of float32 for `least` = 1 and no window more, of rows of V vectors, each of them stored as often as `rows`
+/// says, one after the other: while stores wait for memory the next row is made.
+template <int V>
+[[gnu::noinline, gnu::aligned(64)]] void spread_copies(const Line<float, float>* lines, const Row* rows,
+                                                       std::int64_t count, std::int64_t n, const Spread& spread) {
+  constexpr std::int64_t kAll = kLanes<float>;
+  const auto factors = Factors<float>::at(lines->by, 0);
   const std::int32_t* newest[V];
   std::int64_t at[V];
   for (std::int64_t v = 0; v < V; ++v) {
@@ -457,25 +457,26 @@ template <int V, class T>
     at[v] = spread.at[v % spread.period] + v / spread.period * spread.advance;
   }
   for (std::int64_t l = 0; l < count; ++l) {
-    Vec<T> row[V];
+    Vec<float> row[V];
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) row[v] = factors.times(Permutation<T>(newest[v])(load<T>(lines[l].from + at[v])));
-    T* y = lines[l].to;
+    for (int v = 0; v < V; ++v)
+      row[v] = factors.times(Permutation<float>(newest[v])(load<float>(lines[l].from + at[v])));
+    float* y = lines[l].to;
     for (std::int64_t c = rows[l].copies; c > 0; --c, y += n) {
 #pragma GCC unroll 8
-      for (int v = 0; v < V - 1; ++v) store<T>(row[v], y + v * kAll);
-      store_some<T>(row[V - 1], n - (V - 1) * kAll, y + (V - 1) * kAll);
+      for (int v = 0; v < V - 1; ++v) store<float>(row[v], y + v * kAll);
+      store_some<float>(row[V - 1], n - (V - 1) * kAll, y + (V - 1) * kAll);
     }
   }
 }
 
 /// The same for rows of any number of vectors up to `kRowVectors`.
-template <class T, int V = kRowVectors>
-void spread_row_copies(const Line<T, T>* lines, const Row* rows, std::int64_t count, std::int64_t n,
+template <int V = kRowVectors>
+void spread_row_copies(const Line<float, float>* lines, const Row* rows, std::int64_t count, std::int64_t n,
                        const Spread& spread) {
   if constexpr (V > 1)
-    if (n <= (V - 1) * kLanes<T>) return spread_row_copies<T, V - 1>(lines, rows, count, n, spread);
-  if constexpr (V > 0) spread_copies<V, T>(lines, rows, count, n, spread);
+    if (n <= (V - 1) * kLanes<float>) return spread_row_copies<V - 1>(lines, rows, count, n, spread);
+  if constexpr (V > 0) spread_copies<V>(lines, rows, count, n, spread);
 }
 
 }  // namespace taper::kernels::average

@@ -18,7 +18,7 @@ class Pass {
   Pass(const Course& c, const T* x, T* y, bool add)
       : c_(c),
         way_(c.way),
-        small_(std::is_same_v<A, float> ? small_of(c) : Small::none),
+        small_(kHasSmall && std::is_same_v<A, float> ? small_of(c) : Small::none),
         strided_(std::is_same_v<A, float> && is_strided(c)),
         by_spans_(!strided_ && (way_ == Way::short_spans || way_ == Way::spans)),
         block_rows_(block_rows()),
@@ -227,7 +227,7 @@ class Pass {
   // --- rows ---------------------------------------------------------------------------------------------------------
 
   void units(std::int64_t first, std::int64_t last, Buffers<A, T>& b) const {
-    if constexpr (std::is_same_v<A, float>)
+    if constexpr (kHasSmall && std::is_same_v<A, float>)
       if (small_ != Small::none) return small_units(first, last, b);
     const std::int64_t most = tile_results();
     if (most == 0) {
@@ -362,10 +362,10 @@ class Pass {
   [[gnu::noinline]] void finish_lines(const Tile& t, const Row* rows, std::int64_t count, Buffers<A, T>& b) const {
     if (!add_ && !has_copies_) return store_lines(t, b.lines, count, b);
     const std::int64_t n = t.results();
-    if constexpr (std::is_same_v<A, T>)
+    if constexpr (std::is_same_v<A, T> && std::is_same_v<T, float>)
       if (!add_ && !streams_ && n == c_.w.to && n <= kRowVectors * kLanes<A> && way_ == Way::spread && !differs() &&
           b.spread.least == 1 && !b.spread.has_more)
-        return spread_row_copies<T>(b.lines, rows, count, n, b.spread);
+        return spread_row_copies(b.lines, rows, count, n, b.spread);
     T *to[kRows], *results = b.results;
     for (std::int64_t l = 0; l < count; ++l, results += results_pitch(n)) {
       to[l] = b.lines[l].to;

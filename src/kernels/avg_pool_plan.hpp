@@ -70,7 +70,10 @@ inline bool is_strided(const Course& c) {
          c.way == Way::short_spans;
 }
 
-/// Windows that have loops of their own: those of one row's width and of the same kind in both axes.
+/// Whether some windows have loops of their own; the baseline is kept small.
+inline constexpr bool kHasSmall = kVectorWidth > 16;
+
+/// Which these are: those of one row's width and of the same kind in both axes.
 [[gnu::noinline]] inline Small small_of(const Course& c) {
   // Gradients of windows that differ in what they count along the depth are not added before they are scaled.
   if (c.d.dilation > 0 || (c.backward && c.pool.divisor == 0 && !c.d.takes_one())) return Small::none;

@@ -141,6 +141,7 @@ void conv_average_backward(const ConvParams& p, double divisor, const float* dy,
   const auto by = static_cast<float>(divisor);
   short_gradients(p, x, dw, add_dw, db, add_db,
                   [=](const ShortGradient& s, std::int64_t first, std::int64_t samples, float* turned, double* bias) {
+                    const std::int64_t positions = out, step = words, row = s.row();
                     for (std::int64_t j = 0; j < s.columns; j += kWidth) {
                       const std::int64_t at = s.f + j, n = std::min<std::int64_t>(s.columns - j, kWidth);
                       Long sum;
@@ -151,7 +152,7 @@ void conv_average_backward(const ConvParams& p, double divisor, const float* dy,
                       for (std::int64_t m = 0; m < samples; ++m, from += p.out_channels) {
                         const Vector<float> each = load_part(from, n) / by;
                         const Long wide(each);
-                        for (std::int64_t i = 0; i < out; ++i, bits += words, to += s.row()) {
+                        for (std::int64_t i = 0; i < positions; ++i, bits += step, to += row) {
                           const Vector<float> kept = kept_part(each, *bits);
                           store<float>(kept, to);
                           add_kept(sum, wide, kept, *bits);

@@ -74,12 +74,13 @@ struct ShortGradient {
   static constexpr std::int64_t kSignalRow = kPositions + kWidth;
 };
 
-/// The gradients to weight and bias: overwritten, or added to; `db` may be null. `pack(s, n, samples, turned, bias)`
-/// sets turned[m * out + i, f] to the gradient of channel f at position i of sample n + m, `s.row()` channels each, and
-/// adds them in that order to bias[f] unless that is null.
-template <class Pack>
-void short_gradients(const ConvParams& p, const float* x, float* dw, bool add_dw, float* db, bool add_db,
-                     const Pack& pack) {
+/// The gradients to weight and bias: overwritten, or added to; `db` may be null. `pack(how, s, n, samples, turned,
+/// bias)` sets turned[m * out + i, f] to the gradient of channel f at position i of sample n + m, `s.row()` channels
+/// each, and adds them in that order to bias[f] unless that is null.
+using PackGradient = void (*)(const void* how, const ShortGradient& s, std::int64_t n, std::int64_t samples,
+                              float* turned, double* bias);
+[[gnu::noinline]] inline void short_gradients(const ConvParams& p, const float* x, float* dw, bool add_dw, float* db,
+                                              bool add_db, PackGradient pack, const void* how) {
   const std::int64_t columns = p.out_channels / p.groups, out = p.out[2], depth = p.batch * out;
   ShortPart parts[kShortLine / kWidth];
   for (std::int64_t i = 0; i < out; i += kWidth) parts[i / kWidth].find(p, i);
@@ -112,7 +113,7 @@ void short_gradients(const ConvParams& p, const float* x, float* dw, bool add_dw
       const std::int64_t samples = std::min(most, p.batch - n);
       if (positions + samples * out > kLongSum) join();
       s.pack_signal(x + n * p.in_channels * p.in[2], samples, own.left);
-      pack(s, n, samples, own.right, db != nullptr ? bias : nullptr);
+      pack(how, s, n, samples, own.right, db != nullptr ? bias : nullptr);
       // part[k, f] = sum over the positions of the samples of x[k, :] dy[:, f], or +=
       multiply_block<float>(rows, row, samples * out, pair, own.part, row, positions > 0);
       positions += samples * out;
@@ -131,6 +132,16 @@ void short_gradients(const ConvParams& p, const float* x, float* dw, bool add_dw
   parallel_for(p.groups * bands, parallel_work(rows * step, depth), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) band(unit);
   });
+}
+
+/// The same, and `how` is a function of the rest.
+template <class Pack>
+void short_gradients(const ConvParams& p, const float* x, float* dw, bool add_dw, float* db, bool add_db,
+                     const Pack& pack) {
+  const PackGradient call = [](const void* how, const ShortGradient& s, std::int64_t n, std::int64_t samples,
+                               float* turned,
+                               double* bias) { (*static_cast<const Pack*>(how))(s, n, samples, turned, bias); };
+  short_gradients(p, x, dw, add_dw, db, add_db, call, &pack);
 }
 
 #endif
