@@ -68,6 +68,41 @@ struct PartPack {
 
  private:
   unsigned mask() const { return (1U << count) - 1; }
+#elif defined(__AVX2__)
+  [[gnu::always_inline]] Pack<float> operator()(const float* x, float absent = 0) const {
+    const __m256 lanes = __m256(mask<float>()), v = _mm256_maskload_ps(x + i, __m256i(lanes));
+    return Pack<float>(_mm256_blendv_ps(__m256(pack_of(absent)), v, lanes));
+  }
+  [[gnu::always_inline]] Pack<double> operator()(const double* x, double absent = 0) const {
+    const __m256d lanes = __m256d(mask<double>()), v = _mm256_maskload_pd(x + i, __m256i(lanes));
+    return Pack<double>(_mm256_blendv_pd(__m256d(pack_of(absent)), v, lanes));
+  }
+  template <class T>
+  [[gnu::always_inline]] void store(T* y, Pack<T> v) const {
+    stored(y + i, count * static_cast<int>(sizeof(T) / sizeof(float)), __m256(v));
+  }
+
+ private:
+  template <class T>
+  __m256i mask() const {
+    return first_lanes(count, sizeof(T));
+  }
+  // Stores with a mask take several times as long.
+  [[gnu::noinline]] static void stored(void* y, int floats, __m256 v) {
+    auto* to = static_cast<float*>(y);
+    __m128 part = _mm256_castps256_ps128(v);
+    if ((floats & 4) != 0) {
+      _mm_storeu_ps(to, part);
+      part = _mm256_extractf128_ps(v, 1);
+      to += 4;
+    }
+    if ((floats & 2) != 0) {
+      _mm_storel_pi(reinterpret_cast<__m64*>(to), part);
+      part = _mm_movehl_ps(part, part);
+      to += 2;
+    }
+    if ((floats & 1) != 0) _mm_store_ss(to, part);
+  }
 #else
   template <class T>
   [[gnu::always_inline]] Pack<T> operator()(const T* x, T absent = 0) const {

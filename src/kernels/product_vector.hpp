@@ -75,11 +75,6 @@ inline void store_part(const Vector<double>& v, int n, double* y, bool add) {
   _mm512_mask_storeu_pd(y, static_cast<__mmask8>(first_lanes(n)), add ? load_part(y, n) + v : v);
 }
 #elif defined(__AVX2__)
-/// Selects the first n of the elements of a vector that are `bytes` long.
-inline __m256i first_lanes(std::int64_t n, std::int64_t bytes) {
-  alignas(32) static constexpr std::int32_t kSelect[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kSelect + 8 - n * bytes / 4));
-}
 template <>
 inline Vector<float> load_part(const float* x, std::int64_t n) {
   return _mm256_maskload_ps(x, first_lanes(n, 4));

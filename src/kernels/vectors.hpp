@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #if defined(__AVX2__) || defined(__FMA__)
 #include <immintrin.h>
 #endif
@@ -26,5 +28,13 @@ struct Several {
 /// As many T as fill a vector.
 template <class T>
 using Full = Several<T, kVectorWidth / static_cast<int>(sizeof(T))>;
+
+#if defined(__AVX2__) && !defined(__AVX512F__)
+/// Selects the first n of the elements of a vector that are `bytes` long.
+inline __m256i first_lanes(std::int64_t n, std::int64_t bytes) {
+  alignas(32) static constexpr std::int32_t kSelect[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kSelect + 8 - n * bytes / 4));
+}
+#endif
 
 }  // namespace taper::kernels
