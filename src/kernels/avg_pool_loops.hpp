@@ -178,8 +178,7 @@ template <class A, class T>
                                  bool is_far) {
   constexpr std::int64_t kFew = std::is_same_v<A, float> ? 4 : 2, kMany = std::is_same_v<T, float> ? 16 : 2;
   // So many rows are asked for at once.
-  const std::int64_t near =
-      kFetchesPages ? 4 : std::max<std::int64_t>(4, 4096 / std::int64_t{sizeof(T)} / step / 4 * 4);
+  const std::int64_t near = std::max<std::int64_t>(4, 4096 / std::int64_t{sizeof(T)} / step / 4 * 4);
   for (std::int64_t l = 0, some = 1; l < lines; l += some, sum += some * pitch) {
     const std::int64_t count = rows[l].count;
     // Lines of as many rows are summed by one loop.

@@ -31,7 +31,8 @@ class Pass {
         y_(y),
         add_(add),
         streams_(double(c.pool.planes) * double(c.d.to) * double(c.h.to) * double(c.w.to) * sizeof(T) >= kStreamed),
-        is_far_(is_far()) {}
+        is_far_(is_far()),
+        small_far_(small_far()) {}
 
   void run() const {
     const std::int64_t units = c_.d.to * blocks_;
@@ -56,6 +57,11 @@ class Pass {
                  to = double(d.to) * double(h.to) * double(w.to);
     const bool many = c_.backward ? has_copies_ && !streams_ : one_row_ || h.num >= 4 * h.den;
     return sizeof(T) == sizeof(float) && many && double(c_.pool.planes) * std::max(from, to) * sizeof(T) >= kFar;
+  }
+  /// Whether memory is asked for ahead by small windows: what they read, or what they fill.
+  bool small_far() const {
+    const double read = double(c_.pool.planes) * double(c_.d.from) * double(c_.h.from) * double(c_.w.from);
+    return c_.backward ? streams_ : read * sizeof(T) >= kFar;
   }
   /// Blocks of rows repeat where windows lie side by side.
   std::int64_t block_rows() const {
@@ -168,6 +174,7 @@ class Pass {
     SmallRows<A> rows;
     rows.width = c_.w.from, rows.to_width = c_.w.to;
     rows.zeros = b.sums;
+    rows.is_far = small_far_;
     rows.windows = c_.backward ? c_.h.from : c_.h.to;
     rows.by_step = scales_results() ? 1 : 0;
     rows.by[0] = rows.by[1] = rows.by[2] = b.one;
@@ -470,6 +477,7 @@ class Pass {
   const bool add_;
   const bool streams_;  ///< whether results go past the caches
   const bool is_far_;
+  const bool small_far_;  ///< the same for small windows
 };
 
 }  // namespace taper::kernels::average

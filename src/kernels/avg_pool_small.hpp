@@ -22,6 +22,7 @@ struct SmallRows {
   std::int64_t first, rows, width;
   std::int64_t to_first, to_last, to_width;
   const T* zeros;  ///< read in the place of rows beside the source
+  bool is_far;     ///< whether caches hardly hold what is read, or filled
 
   const T* row(std::int64_t i) const {
     i -= first;
@@ -93,8 +94,9 @@ template <class T>
 template <Small kind, class T>
 [[gnu::noinline, gnu::aligned(64)]] void small_strided(const SmallRows<T>& s) {
   using All = std::make_integer_sequence<int, kLanes<T>>;
-  constexpr int K = kind == Small::pairs ? 2 : 3, kLast = kLanes<T> - 1;
+  constexpr int K = kind == Small::pairs ? 2 : 3;
   const std::int64_t n = s.width, to_width = s.to_width, last = s.to_last, by_step = s.by_step;
+  const bool is_far = s.is_far;
   T* y = s.y;
   const T* x = s.x + (2 * s.to_first - s.first) * n;
   const std::int64_t end = s.first + s.rows;
@@ -103,8 +105,9 @@ template <Small kind, class T>
   for (std::int64_t l = s.to_first; l < last; ++l, y += to_width, left -= to_width, x += 2 * n) {
     const T *const above = 2 * l > s.first && 2 * l <= end ? x - n : s.zeros, *const here = 2 * l < end ? x : s.zeros,
                    *const below = 2 * l + 1 < end ? x + n : s.zeros;
-    const auto columns = [=](std::int64_t c) __attribute__((always_inline)) {
-      if (n - c >= kLanes<T>) {
+    // What is stored is loaded from two vectors, which are `whole` but for the last ones of a row.
+    const auto columns = [=](std::int64_t c, bool whole) __attribute__((always_inline)) {
+      if (whole || n - c >= kLanes<T>) {
         const Vec<T> sum = load<T>(here + c) + load<T>(below + c);
         return K == 2 ? sum : load<T>(above + c) + sum;
       }
@@ -114,17 +117,22 @@ template <Small kind, class T>
     };
     const T* const by = s.factors(l);
     Vec<T> before{};
-    for (std::int64_t o = 0; o < to_width; o += kLanes<T>) {
-      const Vec<T> a = columns(2 * o), b = columns(2 * o + kLanes<T>);
+    const auto average = [&](std::int64_t o, bool whole) __attribute__((always_inline)) {
+      const Vec<T> a = columns(2 * o, whole), b = columns(2 * o + kLanes<T>, whole);
       const Vec<T> even = every_second<0>(a, b, All()), odd = every_second<1>(a, b, All());
       Vec<T> sum = even + odd;
       if constexpr (K == 3) {
-        sum += moved<kLast>(before, odd, All());
+        sum += moved<kLanes<T> - 1>(before, odd, All());
         before = odd;
       }
-      fetch_ahead<4>(x + 4 * o);
-      store_some<T>(Factors<T>::multiply(sum, by, o * by_step), left - o, y + o);
-    }
+      if (is_far) fetch_ahead<4>(x + 4 * o);
+      return Factors<T>::multiply(sum, by, o * by_step);
+    };
+    std::int64_t o = 0;
+    if constexpr (kVectorWidth == 32)  // wider vectors are few, and the baseline is kept small
+      for (const std::int64_t whole = std::min(n / 2, left) - kLanes<T>; o <= whole; o += kLanes<T>)
+        store<T>(average(o, true), y + o);
+    for (; o < to_width; o += kLanes<T>) store_some<T>(average(o, false), left - o, y + o);
   }
 }
 
@@ -144,6 +152,7 @@ template <Small kind, class T>
   using All = std::make_integer_sequence<int, kLanes<T>>;
   constexpr bool kSums = kind == Small::strided_threes_back;
   const auto factor = Factors<T>::at(s.by[0], 0);
+  const bool is_far = s.is_far;
   T* y = s.y;
   for (std::int64_t l = s.to_first; l < s.to_last; l += 2, y += 2 * s.to_width) {
     const T *const g = s.row(l / 2), *const h = kSums ? s.row(l / 2 + 1) : g;
@@ -155,7 +164,7 @@ template <Small kind, class T>
     Vec<T> here = scaled(g, 0), below = kSums ? scaled(h, 0) : here;
     for (std::int64_t c = 0, n = s.to_width; n > 0; n -= 2 * kLanes<T>) {
       T* const to = y + 2 * c;
-      fetch_ahead<4>(y + 4 * c);
+      if (is_far) fetch_ahead<4>(y + 4 * c);
       c += kLanes<T>;
       const Vec<T> after = scaled(g, c), after_below = kSums ? scaled(h, c) : after;
       const Vec<T> odd = kSums ? here + moved<1>(here, after, All()) : here;

@@ -147,10 +147,10 @@ template <int vectors, class T>
     for (std::uintptr_t i = 0; i < vectors * kVectorWidth; i += kLine) fetch_line(x, kPage + i);
 }
 
-/// Asks for the memory behind x in its order, as much as n elements take: from the next line on, or a page behind.
+/// Asks for the memory behind x in its order, as much as n elements take, from the next line on.
 template <class T>
 [[gnu::always_inline]] inline void fetch_run(const T* x, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; i += kLine / sizeof(T)) fetch_line(x + i, kFetchesPages ? kPage : kLine);
+  for (std::int64_t i = 0; i < n; i += kLine / sizeof(T)) fetch_line(x + i, kLine);
 }
 
 // --- results past the caches ----------------------------------------------------------------------------------------
