@@ -33,6 +33,9 @@ def average_pools():
     module, axis = "modules/pool.cpp", "src/kernels/pool_axis.hpp"
     fixed = "src/kernels/avg_pool.cpp"
     shared = "modules/pool_geometry.hpp"
+    yield Mutant("the last copy of a row of gradients left out", "src/kernels/avg_pool_loops.hpp",
+                 "for (std::int64_t c = rows[l].copies; c > 0; --c, y += n) {",
+                 "for (std::int64_t c = rows[l].copies; c > 1; --c, y += n) {", "*pool*")
     yield Mutant("stride of the wrong dimension", shared, "p.stride[at] = window.stride;",
                  "p.stride[at] = windows[0].stride;", "every layer gives PyTorch's*")
     yield Mutant("padding of the wrong side", shared, "p.padding_right[at] = window.padding_right;",
@@ -60,7 +63,8 @@ def average_pools():
     yield Mutant("gradient of average pools overwritten", "src/kernels/avg_pool_pass.hpp",
                  "if (!add_ && !has_copies_) return store_lines", "if (true) return store_lines", "*average pools*")
     yield Mutant("windows of three that read the wrong neighbour", "src/kernels/avg_pool_small.hpp",
-                 "sum += moved<kLast>(before, odd, All());", "sum += moved<kLast>(odd, odd, All());", "*average pools*")
+                 "sum += moved<kLanes<T> - 1>(before, odd, All());", "sum += moved<kLanes<T> - 1>(odd, odd, All());",
+                 "*average pools*")
     strided = "src/kernels/avg_pool_strided.hpp"
     yield Mutant("fours of columns behind those left over begin one too late", strided, "t > 0 ? 4 * t - 4 :", "t > 0 ? 4 * t - 3 :",
                  "windows of at most sixteen*")
@@ -365,6 +369,9 @@ def attention():
 def max_pools():
     file = "src/kernels/max_pool.cpp"
     pairs = "src/kernels/max_pool_pairs.hpp"
+    yield Mutant("places of 32 bits in any plane", "src/kernels/max_pool.cpp",
+                 "if (index && sizeof(T) == 4 && !has_narrow_places(p)) return one_by_one(0, p.w.out);", "",
+                 "*planes of more than 2^32*")
     yield Mutant("the last of equals wins", pairs, "return (v > best) | (v != v);", "return (v >= best) | (v != v);",
                  "*max pool*")
     yield Mutant("NaN loses", pairs, "return (v > best) | (v != v);", "return v > best;", "*NaN*")
