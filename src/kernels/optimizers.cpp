@@ -87,7 +87,7 @@ const T* as(const void* array) {
 
 // The arrays of a step never overlap, which `ivdep` says: there are too many of them to be compared at run time.
 
-/// Without `kOptions`: momentum alone, after the first step.
+/// Without `kOptions`: downhill without decay, and with momentum alone after the first step.
 template <bool kMomentum, bool kOptions, class T>
 void sgd_range(const SgdStep& s, const StepArrays& a, std::int64_t begin, std::int64_t end) {
   T* const p = as<T>(a.p);
@@ -213,8 +213,8 @@ void rmsprop_range(const RmspropNumbers<T>& numbers, const StepArrays& arrays, s
 
 template <class T>
 void sgd_step(const SgdStep& s, std::span<const StepArrays> arrays) {
-  const bool options = s.first || s.nesterov || s.maximize || s.weight_decay != 0;
-  const auto range = s.momentum == 0 ? sgd_range<false, true, T>
+  const bool descends = !s.maximize && s.weight_decay == 0, options = s.first || s.nesterov || !descends;
+  const auto range = s.momentum == 0 ? (descends ? sgd_range<false, false, T> : sgd_range<false, true, T>)
                      : options       ? sgd_range<true, true, T>
                                      : sgd_range<true, false, T>;
   for_each_range(arrays, 4,
