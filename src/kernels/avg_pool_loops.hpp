@@ -320,6 +320,13 @@ void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::
   }
   if constexpr (kVectorWidth > 16)  // the baseline is kept small
     if (s == 1 && step == 1 && k >= 4) sum = sum_overlapping<A, T>;
+  // Lanes are moved over the halves of such vectors in two steps; loading them again is faster.
+  if constexpr (kVectorWidth == 32 && std::is_same_v<A, T>)
+    if (s == 1 && step == 1) {
+      if (k == 2) sum = sum_taps<1, 2, A, T>;
+      if (k == 4) sum = sum_taps<1, 4, A, T>;
+      if (k == 8) sum = sum_taps<1, 8, A, T>;
+    }
   sum(lines, count, n, k, step, by_step, is_far);
 }
 
