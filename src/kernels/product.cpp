@@ -3,146 +3,12 @@
 #include <new>
 #include <utility>
 
-#include "kernels/product_vector.hpp"
+#include "kernels/product_tiles.hpp"
 #include "kernels/turn_square.hpp"
 
 namespace taper::kernels {
 
 namespace {
-
-/// Rows of the tallest register tile: as many as leave room for two vectors of b, one of a and one product. Six rows
-/// use all of 16 registers: with two lanes (float64 in 16 bytes) GCC then keeps a sum in memory, and every step waits
-/// for it.
-template <class T>
-constexpr int kTileRows = kLanes<T> == 2       ? 4
-                          : kVectorWidth == 64 ? 12
-                                               : 6;
-
-/// Vectors of the widest tile of `rows` rows: enough independent sums to hide the latency of the additions.
-constexpr int widest(std::int64_t rows) { return rows == 1 ? 8 : rows <= (kVectorWidth == 64 ? 6 : 2) ? 4 : 2; }
-
-/// Rows of a tile that are found from one pointer: processors add one or two distances to it by themselves.
-constexpr int kPointerRows = 3;
-
-/// Keeps the compiler from deriving one pointer from another, for which it would run out of registers.
-template <class T>
-inline void hide(const T*& x) {
-  asm("" : "+r"(x));
-}
-
-/// Rows of vectors: vector v of row r is at `data[r * row + vector[v]]`.
-template <class T>
-struct Vectors {
-  T* data;
-  std::int64_t row;
-  const std::int64_t* vector;
-};
-
-/// What a tile multiplies, as in `ListedOperands`, and where its sums go: to = from + the sum.
-template <class T>
-struct Tile {
-  const T* a;
-  std::int64_t a_row;
-  const std::int64_t* a_term;
-  const T* b;
-  const std::int64_t *b_term, *b_vector;
-  Vectors<const T> from;
-  Vectors<T> to;
-};
-
-/// to[r, :] = from[r, :] + sum over the terms [first, end) of a[r, k] b[k, :] for R rows and W vectors V.
-template <class T, int R, int W, class V = Vector<T>>
-void multiply_tile(const Tile<T>& t, std::int64_t first, std::int64_t end) {
-  const auto read = [](const T* x) {
-    V v;
-    std::memcpy(&v, x, sizeof v);
-    return v;
-  };
-  const std::int64_t a_row = t.a_row;
-  const T* column[W];
-#pragma GCC unroll 8
-  for (int v = 0; v < W; ++v) {
-    column[v] = t.b + t.b_vector[v];
-    hide(column[v]);
-  }
-  V sum[R][W];
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (int v = 0; v < W; ++v) sum[r][v] = V{};
-  for (std::int64_t k = first; k < end; ++k) {
-    const T* a = t.a + t.a_term[k];
-    const std::int64_t term = t.b_term[k];
-    V right[W];
-#pragma GCC unroll 8
-    for (int v = 0; v < W; ++v) right[v] = read(column[v] + term);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      if (r > 0 && r % kPointerRows == 0) {
-        a += kPointerRows * a_row;
-        hide(a);
-      }
-      const V left = a[r % kPointerRows * a_row] - V{};
-#pragma GCC unroll 8
-      for (int v = 0; v < W; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
-    }
-  }
-  const std::int64_t from_row = t.from.row, to_row = t.to.row;
-  const T* from[W];
-  T* to[W];
-#pragma GCC unroll 8
-  for (int v = 0; v < W; ++v) {
-    from[v] = t.from.data + t.from.vector[v];
-    to[v] = t.to.data + t.to.vector[v];
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (int v = 0; v < W; ++v) {
-      const V y = read(from[v]) + sum[r][v];
-      std::memcpy(to[v], &y, sizeof y);
-      from[v] += from_row;
-      to[v] += to_row;
-    }
-}
-
-template <class T>
-using TileFunction = void (*)(const Tile<T>&, std::int64_t, std::int64_t);
-
-/// Lanes of a half vector, for which processors that split vectors of 64 bytes need half the time; 0 where it saves
-/// nothing.
-template <class T>
-constexpr int kHalfLanes = kVectorWidth == 64 && sizeof(T) == sizeof(float) ? kLanes<T> / 2 : 0;
-
-/// The tiles of one height for 1, 2, 4 and 8 vectors, and, of some heights, for half a vector (0).
-template <class T>
-struct TileWidths {
-  TileFunction<T> of[4], half = nullptr;
-
-  TileFunction<T> operator[](int width) const {
-    return width == 0 ? half : of[__builtin_ctz(static_cast<unsigned>(width))];
-  }
-};
-template <class T, int R>
-constexpr TileWidths<T> tile_widths() {
-  TileWidths<T> tiles{{multiply_tile<T, R, 1>, multiply_tile<T, R, 2>}};
-  if constexpr (widest(R) >= 4) tiles.of[2] = multiply_tile<T, R, 4>;
-  if constexpr (widest(R) >= 8) tiles.of[3] = multiply_tile<T, R, 8>;
-  if constexpr (kHalfLanes<T> != 0 && (R == 12 || R == 8 || R == 4 || R <= 2))
-    tiles.half = multiply_tile<T, R, 1, typename Several<T, kHalfLanes<T>>::type>;
-  return tiles;
-}
-template <class T, int... I>
-const TileWidths<T>* all_tiles(std::integer_sequence<int, I...>) {
-  static constexpr TileWidths<T> kTiles[] = {tile_widths<T, I + 1>()...};
-  return kTiles;
-}
-
-/// The first vectors of a row next to each other, and one vector for all.
-template <class T>
-constexpr std::int64_t kSide[8] = {
-    0, kLanes<T>, 2 * kLanes<T>, 3 * kLanes<T>, 4 * kLanes<T>, 5 * kLanes<T>, 6 * kLanes<T>, 7 * kLanes<T>};
-constexpr std::int64_t kSame[8] = {};
 
 /// Which of a tile's results count: of `rows` rows of `width` vectors the first `count[v]` elements, without the first
 /// `repeated` ones of the last vector. `whole` vectors can be stored as they are, and are `direct`ly if the sums begin
@@ -206,11 +72,11 @@ class Fetching {
   bool second_ = false;
 };
 
-/// to = from + the sum over more than `kChain` terms, or of results that are not direct: sums of `kChain` terms, and
+/// to = from + the sum over more than `kTileDepth` terms, or of results that are not direct: sums of so many terms, and
 /// the sum of those. What is read ahead is fetched along with each.
 template <class T>
-[[gnu::noinline]] void sum_chains(TileFunction<T> multiply, std::int64_t depth, Tile<T>& tile, Fetching<T>& ahead,
-                                  const Results& y) {
+[[gnu::noinline]] void sum_chains(TileFunction<T> multiply, std::int64_t depth, RegisterTile<T>& tile,
+                                  Fetching<T>& ahead, const Results& y) {
   alignas(kVectorWidth) T total[(2 * kTileRows<T> + 1) * kLanes<T>];  // with one vector for loads that skip some
   const std::int64_t row = y.width * kLanes<T>;
   // Field by field: a copy at once would wait for the stores of the single ones.
@@ -220,9 +86,9 @@ template <class T>
   };
   set(tile.to, total, row, kSide<T>);
   std::int64_t k = 0;
-  for (; depth - k > kChain<T>; k += kChain<T>) {
+  for (; depth - k > kTileDepth<T>; k += kTileDepth<T>) {
     ahead.some();
-    multiply(tile, k, k + kChain<T>);
+    multiply(tile, k, k + kTileDepth<T>);
     tile.from = {total, row, kSide<T>};
   }
   ahead.some();
@@ -314,7 +180,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   // Rows of c that are far from each other are brought near before the last term.
   const bool far = depth >= 64 && ldc > kBlockColumns;
   int width = widest(least + (taller > 0));
-  Fetching<T> ahead(x.ahead, tiles * ((vectors - 1) / width + 1) * ((depth - 1) / kChain<T> + 1));
+  Fetching<T> ahead(x.ahead, tiles * ((vectors - 1) / width + 1) * ((depth - 1) / kTileDepth<T> + 1));
   for (std::int64_t v = 0; v < vectors; v += width) {
     const bool half = halved && v == last;
     while (width > (half ? 1 : vectors - halved - v)) width /= 2;
@@ -326,7 +192,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     for (int i = 0; i < width; ++i) whole = whole && count[i] == full;
     Results results{0, width, count, repeated, whole, add, whole && (!add || x.continues || depth <= kChain<T>)};
     const Vectors<const T> start = add && results.direct ? Vectors<const T>{c, ldc, c_vector} : from;
-    Tile<T> tile{x.a, x.a_row, x.a_term, x.b, x.b_term, b_vector, start, {c, ldc, c_vector}};
+    RegisterTile<T> tile{x.a, x.a_row, x.a_term, x.b, x.b_term, b_vector, start, {c, ldc, c_vector}};
     for (std::int64_t i = 0, n = 0; i < rows; i += results.rows, ++n) {
       std::int64_t height = half ? std::min(tallest, rows - i) : least + (n < taller);
       while (half && all[height - 1].half == nullptr) --height;
@@ -340,7 +206,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
           for (std::int64_t r = 0; r < height; ++r, line += ldc) __builtin_prefetch(line, 0, 2);
         }
       const TileFunction<T> multiply = all[height - 1][half ? 0 : width];
-      if (results.direct && depth <= kChain<T>) {
+      if (results.direct && depth <= kTileDepth<T>) {
         ahead.some();
         multiply(tile, 0, depth);
       } else {
