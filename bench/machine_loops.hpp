@@ -12,9 +12,10 @@ struct MachineLoops {
   void (*divide)(float* y);         ///< kDivisions elements, of kElements
   void (*take_roots)(float* y);     ///< the same
 
-  // Memory: at places that are multiples of 64, multiples of 1024 bytes.
+  // Memory: at places that are multiples of 64, multiples of 512 bytes.
   void (*read)(const char* x, std::size_t bytes);
-  void (*read_apart)(const char* x, std::size_t bytes);  ///< from eight places at a time: more lines are on their way
+  /// From eight places at a time, so that more lines are on their way; multiples of 1024 bytes.
+  void (*read_apart)(const char* x, std::size_t bytes);
   void (*write)(char* y, std::size_t bytes);
   void (*copy)(const char* x, char* y, std::size_t bytes);
   void (*update)(char* y, std::size_t bytes);
