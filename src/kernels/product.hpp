@@ -31,8 +31,9 @@ inline constexpr std::int64_t kChain = sizeof(T) == sizeof(float) ? 64 : kBlockD
 /// float32 sums of more terms than this are joined in double.
 inline constexpr std::int64_t kLongSum = 4096;
 
-/// Rows of a panel, in which packed left operands may lie: as many as the tallest tiles have, or a multiple.
-inline constexpr std::int64_t kPanelRows = 12;
+/// Rows of a panel, in which packed left operands may lie: as many as the tallest tiles have, or a multiple. All tiles
+/// of a panel find its columns of b in the first-level cache, so short tiles get more rows.
+inline constexpr std::int64_t kPanelRows = kVectorWidth == 32 ? 24 : 12;
 
 /// The left operand of a block: element (i, k) is at `data[i * row + k * column]`, or, in panels, with i % kPanelRows
 /// for i, `panel` further for each panel before it.
