@@ -4,7 +4,6 @@ import array
 import os
 import subprocess
 
-
 # What holds each library to a set of instructions.
 CAPABILITIES = {
     "avx2": {
@@ -20,7 +19,9 @@ CAPABILITIES = {
 
 
 def hold_to(capability):
-    os.environ.update(CAPABILITIES[capability])
+    """Holds what is started from now on to a set of instructions; None: to those of the processor."""
+    os.environ.pop("OPENBLAS_CORETYPE", None)  # would hold OpenBLAS back
+    os.environ.update(CAPABILITIES.get(capability, {}))
 
 
 class Refused(Exception):
@@ -36,8 +37,6 @@ class Peer:
 
     def start(self):
         environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads), "OPENBLAS_NUM_THREADS": str(self.threads)}
-        if "TAPER_CPU_CAPABILITY" not in os.environ:
-            environment.pop("OPENBLAS_CORETYPE", None)  # would hold OpenBLAS back
         self.process = subprocess.Popen(
             [self.program, str(self.threads)],
             stdin=subprocess.PIPE,

@@ -32,7 +32,9 @@ class Pass {
         add_(add),
         streams_(double(c.pool.planes) * double(c.d.to) * double(c.h.to) * double(c.w.to) * sizeof(T) >= kStreamed),
         is_far_(is_far()),
-        small_far_(small_far()) {}
+        small_far_(small_far()),
+        in_registers_(has_copies_ && !add && !streams_ && !differs() && way_ == Way::spread && c.w.least() == 1 &&
+                      c.w.most() == 1 && c.w.to <= kRowVectors * kLanes<float>) {}
 
   void run() const {
     const std::int64_t units = c_.d.to * blocks_;
@@ -370,9 +372,7 @@ class Pass {
     if (!add_ && !has_copies_) return store_lines(t, b.lines, count, b);
     const std::int64_t n = t.results();
     if constexpr (std::is_same_v<A, T> && std::is_same_v<T, float>)
-      if (!add_ && !streams_ && n == c_.w.to && n <= kRowVectors * kLanes<A> && way_ == Way::spread && !differs() &&
-          b.spread.least == 1 && !b.spread.has_more)
-        return spread_row_copies(b.lines, rows, count, n, b.spread);
+      if (in_registers_) return spread_row_copies(b.lines, rows, count, n, b.spread);
     T *to[kRows], *results = b.results;
     for (std::int64_t l = 0; l < count; ++l, results += results_pitch(n)) {
       to[l] = b.lines[l].to;
@@ -477,7 +477,8 @@ class Pass {
   const bool add_;
   const bool streams_;  ///< whether results go past the caches
   const bool is_far_;
-  const bool small_far_;  ///< the same for small windows
+  const bool small_far_;     ///< the same for small windows
+  const bool in_registers_;  ///< whether rows of float32 that are stored several times stay in registers
 };
 
 }  // namespace taper::kernels::average
