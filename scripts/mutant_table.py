@@ -68,7 +68,7 @@ def average_pools():
     strided = "src/kernels/avg_pool_strided.hpp"
     yield Mutant("fours of columns behind those left over begin one too late", strided, "t > 0 ? 4 * t - 4 :", "t > 0 ? 4 * t - 3 :",
                  "windows of at most sixteen*")
-    yield Mutant("windows wider than two vectors taken from two", strided, "is_wide(3 * s + k > 32)", "is_wide(3 * s + k > 33)",
+    yield Mutant("windows wider than two vectors taken from two", strided, "is_wide = 3 * s + k > 32", "is_wide = 3 * s + k > 33",
                  "windows of at most sixteen*")
     yield Mutant("adaptive windows end at the floor", "src/base/window.hpp",
                  "const std::int64_t last = ceil_scaled(i + 1, length, outputs);",

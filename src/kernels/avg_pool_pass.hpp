@@ -130,6 +130,7 @@ class Pass {
   void prepare(const Tile& t, Buffers<A, T>& b) const {
     const Reads& w = c_.w;
     if (way_ == Way::spread) list_patterns(w, t, kLanes<A>, period(), b.spread);
+    if (strided_) list_fours(w.most(), w.num, b.four);
     if (by_spans_) list_spans(w, t, lists_spans(), b.spans);
     prepare_factors(t, b);
     if (t.c0 < 0 || t.c1 > w.from || way_ == Way::sliding) clear(b.columns, 2 * kSlack + kSpan + kSlack);
@@ -311,7 +312,7 @@ class Pass {
             for (std::int64_t l = 0; l < count; ++l) b.lines[l].from = columns;
           const SummedRows summed{x,      rows, c_.w.from * c_.h.step, width, is_taken ? nullptr : columns + margin,
                                   is_far_};
-          average_strided(b.lines, count, n, c_.w.most(), c_.w.num, scales_results() ? 1 : 0, summed);
+          average_strided(b.lines, count, n, b.four, scales_results() ? 1 : 0, summed);
           continue;
         }
 #endif

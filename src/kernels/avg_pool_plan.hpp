@@ -229,6 +229,7 @@ struct Buffers {
   union {
     Span spans[kTile];
     Spread spread;
+    FourStrided four;
   };
   Buffers() {}
 };

@@ -16,26 +16,29 @@ inline constexpr bool kHasStrided = true;
 struct FourStrided {
   typedef std::int32_t Ints __attribute__((vector_size(64)));
 
-  [[gnu::noinline]] FourStrided(std::int64_t k, std::int64_t s) : is_wide(3 * s + k > 32), fours(ceil_div(k, 4)) {
-    const auto left = static_cast<int>(k % 4);
-    first = static_cast<__mmask16>(left > 0 ? 0x1111 * (16 - (16 >> left)) : 0xffff);
-    for (int t = 0; t < 4; ++t)
-      for (int l = 0; l < 16; ++l) {
-        const auto begin = static_cast<std::int32_t>((is_wide ? l / 4 % 2 : l / 4) * s);
-        from[t][l] = begin + l % 4 + (left == 0 ? 4 * t : t > 0 ? 4 * t - 4 : static_cast<std::int32_t>(k) - 4);
-      }
-  }
-
   bool is_wide;
-  std::int64_t fours;
+  std::int64_t s, fours;
   __mmask16 first;  ///< of the first elements, which are those left over by fours
   Ints from[4];
 };
 
+[[gnu::noinline]] inline void list_fours(std::int64_t k, std::int64_t s, FourStrided& four) {
+  four.is_wide = 3 * s + k > 32;
+  four.s = s;
+  four.fours = ceil_div(k, 4);
+  const auto left = static_cast<int>(k % 4);
+  four.first = static_cast<__mmask16>(left > 0 ? 0x1111 * (16 - (16 >> left)) : 0xffff);
+  for (int t = 0; t < 4; ++t)
+    for (int l = 0; l < 16; ++l) {
+      const auto begin = static_cast<std::int32_t>((four.is_wide ? l / 4 % 2 : l / 4) * s);
+      four.from[t][l] = begin + l % 4 + (left == 0 ? 4 * t : t > 0 ? 4 * t - 4 : static_cast<std::int32_t>(k) - 4);
+    }
+}
+
 /// The sums of the windows from x on in four lanes each, as `sum_terms_of` has them. Reads 32 elements from the first
 /// on, and if they are wide from the third.
 template <bool is_wide>
-[[gnu::always_inline]] inline Vec<float> sum_four(const FourStrided& four, const float* x, std::int64_t s) {
+[[gnu::always_inline]] inline Vec<float> sum_four(const FourStrided& four, const float* x) {
   const auto load_once = [](const float* at) __attribute__((always_inline)) {
     Vec<float> v = load<float>(at);
     asm("" : "+v"(v));  // what lies across lines takes twice as long each time
@@ -45,7 +48,7 @@ template <bool is_wide>
     return _mm512_permutex2var_ps(low, reinterpret_cast<__m512i>(from), high);
   };
   const Vec<float> a = load_once(x), b = load_once(x + 16);
-  const Vec<float> c = is_wide ? load_once(x + 2 * s) : a, d = is_wide ? load_once(x + 2 * s + 16) : b;
+  const Vec<float> c = is_wide ? load_once(x + 2 * four.s) : a, d = is_wide ? load_once(x + 2 * four.s + 16) : b;
   const auto taken = [=](FourStrided::Ints from) __attribute__((always_inline)) {
     return is_wide ? _mm512_mask_blend_ps(0xff00, take(a, from, b), take(c, from, d)) : take(a, from, b);
   };
@@ -102,8 +105,8 @@ struct SummedRows {
 /// window on.
 template <bool is_wide>
 [[gnu::noinline, gnu::aligned(64)]] void average_strided(const Line<float, float>* lines, std::int64_t count,
-                                                         std::int64_t n, FourStrided four, std::int64_t s,
-                                                         std::int64_t by_step, const SummedRows& summed) {
+                                                         std::int64_t n, FourStrided four, std::int64_t by_step,
+                                                         const SummedRows& summed) {
   constexpr std::make_integer_sequence<int, 16> turns;
   for (std::int64_t l = 0; l < count; ++l) {
     const Line<float, float> line = lines[l];
@@ -119,7 +122,7 @@ template <bool is_wide>
       Vec<float> lanes[4] = {};
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i)
-        if (o + 4 * i < n) lanes[i] = sum_four<is_wide>(four, line.from + (o + 4 * i) * s, s);
+        if (o + 4 * i < n) lanes[i] = sum_four<is_wide>(four, line.from + (o + 4 * i) * four.s);
       const Vec<float> low = sum_in_turn<1>(lanes[0], lanes[1], turns),
                        high = sum_in_turn<1>(lanes[2], lanes[3], turns);
       const Vec<float> all = sum_in_turn<2>(low, high, turns);
@@ -131,14 +134,15 @@ template <bool is_wide>
 }
 
 /// The same for any k, s <= 16.
-inline void average_strided(const Line<float, float>* lines, std::int64_t count, std::int64_t n, std::int64_t k,
-                            std::int64_t s, std::int64_t by_step, const SummedRows& summed) {
-  const FourStrided four(k, s);
+inline void average_strided(const Line<float, float>* lines, std::int64_t count, std::int64_t n,
+                            const FourStrided& four, std::int64_t by_step, const SummedRows& summed) {
   auto* average = four.is_wide ? average_strided<true> : average_strided<false>;
-  average(lines, count, n, four, s, by_step, summed);
+  average(lines, count, n, four, by_step, summed);
 }
 #else
 inline constexpr bool kHasStrided = false;
+struct FourStrided {};
+inline void list_fours(std::int64_t, std::int64_t, FourStrided&) {}
 #endif
 
 }  // namespace taper::kernels::average

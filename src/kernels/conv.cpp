@@ -152,6 +152,7 @@ class Terms {
   std::int64_t a[kDeepBlock], b[kDeepBlock];
   std::int64_t vector[kSlabColumns / kLanes<T>], result[kSlabColumns / kLanes<T>];
   int count[kSlabColumns / kLanes<T>];
+  std::int64_t a_step, b_step;  ///< as in `ListedOperands`
 
   /// Begins with a sweep. `slab` is null for packed operands.
   [[gnu::noinline]] void begin(const Sweep& s, const Slab* slab) {
@@ -176,14 +177,14 @@ class Terms {
       }
   }
   /// Lists where the weights of the terms [k, k + n) lie.
-  void list_a(std::int64_t k, std::int64_t n) { list({k, n, kWeight}, listed_a_, a, 0, s_->w_channel, tap_a_); }
+  void list_a(std::int64_t k, std::int64_t n) { list({k, n, kWeight}, listed_a_, a, a_step, 0, s_->w_channel, tap_a_); }
   /// Lists where the terms [k, k + n) find their elements: in the slab of the channels from `k / taps` on, or in a line
   /// of the signal.
   void list_b(std::int64_t k, std::int64_t n, bool in_signal) {
     if (in_signal)
-      list({k, n, kSignal}, listed_b_, b, 0, s_->signal_size, tap_signal_);
+      list({k, n, kSignal}, listed_b_, b, b_step, 0, s_->signal_size, tap_signal_);
     else
-      list({k, n, kSlab}, listed_b_, b, k / taps_, slab_->volume, tap_b_);
+      list({k, n, kSlab}, listed_b_, b, b_step, k / taps_, slab_->volume, tap_b_);
   }
 
  private:
@@ -203,8 +204,8 @@ class Terms {
   }
   /// to[q] = (channel - first) * stride + what the tap adds, which `table` tells where it is long enough; unless it is
   /// `listed` already, as for most blocks.
-  [[gnu::noinline]] void list(const Listed& terms, Listed& listed, std::int64_t* to, std::int64_t first,
-                              std::int64_t stride, const std::int64_t* table) {
+  [[gnu::noinline]] void list(const Listed& terms, Listed& listed, std::int64_t* to, std::int64_t& each,
+                              std::int64_t first, std::int64_t stride, const std::int64_t* table) {
     if (terms == listed) return;
     listed = terms;
     const auto [k, n, kind] = terms;
@@ -217,6 +218,9 @@ class Terms {
         for (Place p = locate(t, s_->taps); q < end; ++q, step(p, s_->taps)) to[q] = base + of_tap(kind, p);
       }
     }
+    each = n > 1 ? to[1] - to[0] : 0;
+    for (std::int64_t q = 2; q < n; ++q)
+      if (to[q] - to[q - 1] != each) each = 0;
   }
 
   const Sweep* s_;
@@ -250,8 +254,8 @@ void run_packed(const Sweep& s, const Grid& grid, const T* x, const T* w, const 
                  fill_last_vector(columns, n, own.right, row);
                  terms.list_a(k, n);
                  for (std::int64_t q = 0; q < n; ++q) terms.b[q] = q * row;
-                 return ListedOperands<T>{weight,  s.w_row,      terms.a,      own.right,
-                                          terms.b, terms.result, terms.result, terms.count};
+                 return ListedOperands<T>{weight,  s.w_row, terms.a,      terms.a_step, own.right,
+                                          terms.b, row,     terms.result, terms.result, terms.count};
                };
                sum_block<T>(rows, columns, depth, operands, own.result, kBlockColumns, false);
                target(s, g, i, rows, kBlockColumns, b, y, add).store_columns(own.result, j, columns);
@@ -331,8 +335,9 @@ void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w,
       filled = filled || direct == nullptr;
       terms.list_a(k, n);
       terms.list_b(k, n, direct != nullptr);
-      ListedOperands<T> pair{weight,       s.w_row,      terms.a,     direct != nullptr ? direct : own.right, terms.b,
-                             terms.vector, terms.result, terms.count, slab.direct && k == 0 ? to.b : nullptr};
+      ListedOperands<T> pair{
+          weight,       s.w_row,      terms.a,      terms.a_step, direct != nullptr ? direct : own.right, terms.b,
+          terms.b_step, terms.vector, terms.result, terms.count,  slab.direct && k == 0 ? to.b : nullptr};
       if (k + n < depth)
         pair.ahead[0] = source(s, slab, area, signal + end * s.signal_size, std::min(end - c, s.channels - end));
       else if (!last)

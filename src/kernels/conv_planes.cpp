@@ -118,9 +118,10 @@ bool plane_forward(const ConvParams& p, const float* x, const float* w, const fl
       packed = g;
       for (std::int64_t h = 0; h < p.out[1]; ++h) {
         const float* line = x + ((sample * p.groups + g) * channels * p.in[1] + h) * p.in[2];
-        multiply_block<float>(p.out[2], row, terms,
-                              ListedOperands<float>{line, 1, term, own.right, weight_term, vector, vector, count},
-                              own.result + h * p.out[2] * row, row, false);
+        multiply_block<float>(
+            p.out[2], row, terms,
+            ListedOperands<float>{line, 1, term, 0, own.right, weight_term, row, vector, vector, count},
+            own.result + h * p.out[2] * row, row, false);
       }
       const std::int64_t channel = g * columns;
       store_turned(own.result, row, n, columns, b != nullptr ? b + channel : nullptr,

@@ -97,7 +97,7 @@ using PackGradient = void (*)(const void* how, const ShortGradient& s, std::int6
     for (std::int64_t k = 0; k < kPositions; ++k) signal_term[k] = k, dy_term[k] = k * row;
     for (std::int64_t v = 0; v * kWidth < row; ++v) vector[v] = v * kWidth, count[v] = kWidth;
     const ListedOperands<float> pair{
-        own.left, ShortGradient::kSignalRow, signal_term, own.right, dy_term, vector, vector, count};
+        own.left, ShortGradient::kSignalRow, signal_term, 1, own.right, dy_term, row, vector, vector, count};
     double bias[kBlockColumns];
     fill(row, 0.0, bias);
     std::int64_t positions = 0;  // in `part`

@@ -138,7 +138,8 @@ void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const 
       for (std::int64_t l = 0; l < r.width; ++l) signal_term[h * r.width + l] = h * line + l;
     }
     ListedOperands<T> pair{
-        signal, pointwise ? s.signal_size : slab.volume, signal_term, own.right, dy_term, vector, vector, count};
+        signal, pointwise ? s.signal_size : slab.volume, signal_term, 0, own.right, dy_term, dy_row, vector, vector,
+        count};
     Ahead<T> ahead[3] = {};  // of what is copied, of what is turned, and none
     if (index + 1 < regions.last) {
       next = region(s, slab, index + 1);

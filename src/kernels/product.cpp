@@ -179,6 +179,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   const int half_count = x.c_count[last] - skipped;
   // Rows of c that are far from each other are brought near before the last term.
   const bool far = depth >= 64 && ldc > kBlockColumns;
+  const int lookups = (x.a_step == 0 ? kA : kNeither) | (x.b_step == 0 ? kB : kNeither);
   int width = widest(least + (taller > 0));
   Fetching<T> ahead(x.ahead, tiles * ((vectors - 1) / width + 1) * ((depth - 1) / kTileDepth<T> + 1));
   for (std::int64_t v = 0; v < vectors; v += width) {
@@ -192,7 +193,8 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     for (int i = 0; i < width; ++i) whole = whole && count[i] == full;
     Results results{0, width, count, repeated, whole, add, whole && (!add || x.continues || depth <= kChain<T>)};
     const Vectors<const T> start = add && results.direct ? Vectors<const T>{c, ldc, c_vector} : from;
-    RegisterTile<T> tile{x.a, x.a_row, x.a_term, x.b, x.b_term, b_vector, start, {c, ldc, c_vector}};
+    RegisterTile<T> tile{x.a,      x.a_row,  x.a_term, x.a_step, x.b,
+                         x.b_term, x.b_step, b_vector, start,    {c, ldc, c_vector}};
     for (std::int64_t i = 0, n = 0; i < rows; i += results.rows, ++n) {
       std::int64_t height = half ? std::min(tallest, rows - i) : least + (n < taller);
       while (half && all[height - 1].half == nullptr) --height;
@@ -205,7 +207,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
           const T* line = tile.to.data + c_vector[w];
           for (std::int64_t r = 0; r < height; ++r, line += ldc) __builtin_prefetch(line, 0, 2);
         }
-      const TileFunction<T> multiply = all[height - 1][half ? 0 : width];
+      const TileFunction<T> multiply = all[height - 1].tile(half ? 0 : width, lookups);
       if (results.direct && depth <= kTileDepth<T>) {
         ahead.some();
         multiply(tile, 0, depth);
@@ -245,8 +247,9 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   for (std::int64_t i = 0; i < rows; i += step)
     multiply_block<T>(
         std::min(step, rows - i), columns, depth,
-        ListedOperands<T>{x.a.data + i / step * x.a.panel, x.a.row, a_term, x.b.data, b_term, b_vector, c_vector, count,
-                          x.row_bias != nullptr ? x.row_bias + i : nullptr, x.bias, repeated, x.continues},
+        ListedOperands<T>{x.a.data + i / step * x.a.panel, x.a.row, a_term, x.a.column, x.b.data, b_term, x.b.row,
+                          b_vector, c_vector, count, x.row_bias != nullptr ? x.row_bias + i : nullptr, x.bias, repeated,
+                          x.continues},
         c + i * ldc, ldc, add);
 }
 

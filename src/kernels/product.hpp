@@ -80,6 +80,7 @@ struct Ahead {
 
 /// One pair of operands whose terms lie anywhere: a's element (i, k) is at `a[i * a_row + a_term[k]]`, and b's vector v
 /// of row k, which holds the columns from `v * kLanes` on, at `b[b_term[k] + b_vector[v]]`. All vectors are readable.
+/// `a_step` and `b_step` are the distance of each term from the one before, or 0 where that differs.
 /// The first `c_count[v]` elements of the result's vector v go to `c_vector[v]` of its row. Results that are not added
 /// to others begin with `bias`, one for each row, or with `column_bias`, one for each column in the order of c, unless
 /// both are null. The first `repeated` elements of the last vector, all of which count, are the vector's before it too.
@@ -88,8 +89,11 @@ struct ListedOperands {
   const T* a;
   std::int64_t a_row;
   const std::int64_t* a_term;
+  std::int64_t a_step;
   const T* b;
-  const std::int64_t *b_term, *b_vector, *c_vector;
+  const std::int64_t* b_term;
+  std::int64_t b_step;
+  const std::int64_t *b_vector, *c_vector;
   const int* c_count;
   const T* bias = nullptr;
   const T* column_bias = nullptr;

@@ -48,8 +48,11 @@ struct RegisterTile {
   const T* a;
   std::int64_t a_row;
   const std::int64_t* a_term;
+  std::int64_t a_step;
   const T* b;
-  const std::int64_t *b_term, *b_vector;
+  const std::int64_t* b_term;
+  std::int64_t b_step;
+  const std::int64_t* b_vector;
   Vectors<const T> from;
   Vectors<T> to;
 };
@@ -59,22 +62,35 @@ struct RegisterTile {
 template <class T>
 inline constexpr std::int64_t kTileDepth = kVectorWidth == 32 ? kDeepBlock : kChain<T>;
 
+/// Operands of a tile whose terms are looked up in their lists, not a step apart.
+enum Lookups { kNeither = 0, kA = 1, kB = 2, kBoth = 3 };
+
 /// to[r, :] = from[r, :] + sum over the terms [first, end) of a[r, k] b[k, :] for R rows and W vectors V: at most
 /// `kTileDepth`, in chains.
-template <class T, int R, int W, class V = Vector<T>>
+template <class T, int R, int W, int lookups = kBoth, class V = Vector<T>>
 void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t end) {
   const auto read = [](const T* x) {
     V v;
     std::memcpy(&v, x, sizeof v);
     return v;
   };
-  const std::int64_t a_row = t.a_row;
+  constexpr bool lists_a = (lookups & kA) != 0, lists_b = (lookups & kB) != 0;
+  const std::int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step;
   const T* column[W];
 #pragma GCC unroll 8
   for (int v = 0; v < W; ++v) {
-    column[v] = t.b + t.b_vector[v];
+    column[v] = t.b + t.b_vector[v] + (lists_b ? 0 : t.b_term[first]);
     hide(column[v]);
   }
+  // Rows that one pointer does not reach have others.
+  constexpr int kPointers = (R - 1) / kPointerRows + 1;
+  const T* row[kPointers];
+  if constexpr (!lists_a)
+#pragma GCC unroll 4
+    for (int i = 0; i < kPointers; ++i) {
+      row[i] = t.a + i * kPointerRows * a_row + t.a_term[first];
+      hide(row[i]);
+    }
   alignas(kVectorWidth) T total[R * W * kLanes<T>];
   const Vectors<T> totals{total, W * kLanes<T>, kSide<T>};
   const Vectors<const T> before{total, W * kLanes<T>, kSide<T>};
@@ -89,21 +105,27 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
 #pragma GCC unroll 8
       for (int v = 0; v < W; ++v) sum[r][v] = V{};
     for (; k < stop; ++k) {
-      const T* a = t.a + t.a_term[k];
-      const std::int64_t term = t.b_term[k];
+      const T* a = lists_a ? t.a + t.a_term[k] : nullptr;
+      const std::int64_t term = lists_b ? t.b_term[k] : 0;
       V right[W];
 #pragma GCC unroll 8
-      for (int v = 0; v < W; ++v) right[v] = read(column[v] + term);
+      for (int v = 0; v < W; ++v) {
+        right[v] = read(column[v] + term);
+        if constexpr (!lists_b) column[v] += b_step;
+      }
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
-        if (r > 0 && r % kPointerRows == 0) {
+        if (lists_a && r > 0 && r % kPointerRows == 0) {
           a += kPointerRows * a_row;
           hide(a);
         }
-        const V left = a[r % kPointerRows * a_row] - V{};
+        const V left = (lists_a ? a : row[r / kPointerRows])[r % kPointerRows * a_row] - V{};
 #pragma GCC unroll 8
         for (int v = 0; v < W; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
       }
+      if constexpr (!lists_a)
+#pragma GCC unroll 4
+        for (int i = 0; i < kPointers; ++i) row[i] += a_step;
     }
     const Vectors<T>& results = ends ? t.to : totals;
     const std::int64_t from_row = start->row, to_row = results.row;
@@ -139,8 +161,10 @@ inline constexpr int kHalfLanes = kVectorWidth == 64 && sizeof(T) == sizeof(floa
 template <class T>
 struct TileWidths {
   TileFunction<T> of[4], half = nullptr;
+  TileFunction<T> pair[3] = {};  ///< for two vectors and other `Lookups` than both, of some heights
 
-  TileFunction<T> operator[](int width) const {
+  TileFunction<T> tile(int width, int lookups) const {
+    if (width == 2 && lookups < kBoth && pair[lookups] != nullptr) return pair[lookups];
     return width == 0 ? half : of[__builtin_ctz(static_cast<unsigned>(width))];
   }
 };
@@ -150,7 +174,13 @@ constexpr TileWidths<T> tile_widths() {
   if constexpr (widest(R) >= 4) tiles.of[2] = multiply_tile<T, R, 4>;
   if constexpr (widest(R) >= 8) tiles.of[3] = multiply_tile<T, R, 8>;
   if constexpr (kHalfLanes<T> != 0 && (R == 12 || R == 8 || R == 4 || R <= 2))
-    tiles.half = multiply_tile<T, R, 1, typename Several<T, kHalfLanes<T>>::type>;
+    tiles.half = multiply_tile<T, R, 1, kBoth, typename Several<T, kHalfLanes<T>>::type>;
+  // Tiles of narrow vectors have little to do for each term: the look-ups cost them a twentieth.
+  if constexpr (kVectorWidth == 32 && R >= 4) tiles.pair[kNeither] = multiply_tile<T, R, 2, kNeither>;
+  if constexpr (kVectorWidth == 32 && R >= 5 && sizeof(T) == sizeof(float)) {
+    tiles.pair[kA] = multiply_tile<T, R, 2, kA>;
+    tiles.pair[kB] = multiply_tile<T, R, 2, kB>;
+  }
   return tiles;
 }
 template <class T, int... I>
