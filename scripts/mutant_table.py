@@ -157,8 +157,9 @@ def dense():
     yield Mutant("padding's gradient of the border dropped", "src/kernels/pad.cpp", "if (j != kOutside) to[j] += from[i];",
                  "if (j != kOutside && j != 0) to[j] += from[i];", "every layer gives PyTorch's*")
     yield Mutant("softmax without its maximum", "src/kernels/softmax.cpp",
-                 "const Pack<T> e = vector_exp(at(from, kNothing<T>) - below);",
-                 "const Pack<T> e = vector_exp(at(from, kNothing<T>) - 0 * below);", "softmax*")
+                 "vector_exp(at(from, kNothing<T>) - below);", "vector_exp(at(from, kNothing<T>) - 0 * below);", "softmax*")
+    yield Mutant("softmax of short rows without its maximum", "src/kernels/softmax_driver.hpp",
+                 "vector_exp(at(x) - top)", "vector_exp(at(x) - 0 * top)", "softmax*")
     yield Mutant("softmax's gradient without its mean", "src/kernels/softmax.cpp", "return at(b) * (at(a) - less);",
                  "return at(b) * (at(a) - 0 * less);", "softmax*")
     yield Mutant("dropout in evaluation", "modules/dropout.cpp", 'check("dropout", input, p);\n  if (!training || p == 0)',

@@ -19,12 +19,12 @@ class Doublings {
  public:
   /// Moves on to the next vector, which `before` is with the element in front of each. Returns the windows as long as
   /// a vector that end there.
-  [[gnu::always_inline]] Vec<A> take(const Vec<A>& x, const Vec<A>& before) { return next<1>(x + before); }
+  [[gnu::always_inline]] Vector<A> take(const Vector<A>& x, const Vector<A>& before) { return next<1>(x + before); }
 
   /// sum_l += x_l + ... + x_{l + rest - 1}, but for the last one where `rest` is odd, for less than a vector. What was
   /// taken last begins at x_{kAll - 1}.
   template <int n = kLanes<A> / 2, int at = 0>
-  [[gnu::always_inline]] void add_rest(std::int64_t rest, Vec<A>& sum) const {
+  [[gnu::always_inline]] void add_rest(std::int64_t rest, Vector<A>& sum) const {
     if constexpr (n > 1) {
       if ((rest & n) == 0) return add_rest<n / 2, at>(rest, sum);
       sum += moved_freely<at + n>(before_[level(n)], now_[level(n)], All());
@@ -39,7 +39,7 @@ class Doublings {
   static constexpr int kLevels = level(kAll);
 
   template <int l>
-  [[gnu::always_inline]] Vec<A> next(const Vec<A>& sums) {
+  [[gnu::always_inline]] Vector<A> next(const Vector<A>& sums) {
     if constexpr (l == kLevels) {
       return sums;
     } else {
@@ -49,14 +49,14 @@ class Doublings {
     }
   }
 
-  Vec<A> before_[kLevels] = {}, now_[kLevels] = {};
+  Vector<A> before_[kLevels] = {}, now_[kLevels] = {};
 };
 
 /// v_i += v_{i + 1} + ... + v_{count - 1}, of vectors in place; four at a time are summed before others are added.
 template <class A>
 [[gnu::always_inline]] inline void add_those_behind(A* v, std::int64_t count) {
   constexpr int kAll = kLanes<A>;
-  Vec<A> behind{};
+  Vector<A> behind{};
   for (v += count * kAll; count % 4 != 0; --count) {
     v -= kAll;
     behind += load<A>(v);
@@ -64,7 +64,7 @@ template <class A>
   }
   for (; count > 0; count -= 4) {
     v -= 4 * kAll;
-    const Vec<A> a = load<A>(v), b = load<A>(v + kAll), d = load<A>(v + 3 * kAll), cd = load<A>(v + 2 * kAll) + d;
+    const Vector<A> a = load<A>(v), b = load<A>(v + kAll), d = load<A>(v + 3 * kAll), cd = load<A>(v + 2 * kAll) + d;
     store<A>(d + behind, v + 3 * kAll);
     store<A>(cd + behind, v + 2 * kAll);
     store<A>((b + cd) + behind, v + kAll);
@@ -126,18 +126,18 @@ template <class A, class T>
     const auto next = [&]() __attribute__((always_inline)) {
       return doublings.take(load<A>(x + kAll - 1), load<A>(x + kAll - 2));
     };
-    Vec<A> last{}, second{}, third{};
+    Vector<A> last{}, second{}, third{};
     for (std::int64_t j = 0; j < whole; ++j, x += kAll) {
       third = second, second = last, last = next();
       store<A>(last, block + j * kAll);
     }
     for (std::int64_t o = 0; o < n;) {
       if (!is_few) add_those_behind(block, whole);
-      Vec<A> in_front{};
+      Vector<A> in_front{};
       for (std::int64_t j = 0; j < turns && o < n;) {
-        Vec<A> group{};
+        Vector<A> group{};
         for (const std::int64_t end = std::min(j + kGroup, turns); j < end && o < n; ++j, o += kAll, x += kAll) {
-          Vec<A> sum = last;
+          Vector<A> sum = last;
           // The longest way is a straight one: jumps would take as long as sums.
           if (is_few) [[unlikely]] {
             if (whole > 1) sum += second;
@@ -146,7 +146,7 @@ template <class A, class T>
           } else {
             A* const at = block + j * kAll;
             sum = load<A>(at) + (in_front + group);
-            const Vec<A> v = next();
+            const Vector<A> v = next();
             store<A>(v, at);
             group += v;
           }

@@ -65,7 +65,7 @@ template <bool streams, class T>
     from += kAll;
     from -= from >= x + n ? n : 0;
   }
-  const Vec<T> last = load<T>(from);
+  const Vector<T> last = load<T>(from);
   if (next && end > y) {
     T both[2 * kAll];
     store<T>(last, both);
@@ -127,12 +127,12 @@ template <int K, class A, class T>
     const T* const from = x + rows[l].from;
     const A* const by = lines[l].by;
     const auto store_sum = [=](std::int64_t c, const auto& load_at) __attribute__((always_inline)) {
-      Vec<A> s[kParts];
-      each_part([&](auto p) { s[p] = add ? load<A>(sum + c + p * kLanes<A>) : -Vec<A>{}; });
+      Vector<A> s[kParts];
+      each_part([&](auto p) { s[p] = add ? load<A>(sum + c + p * kLanes<A>) : -Vector<A>{}; });
       const T* at = from + c;
       const auto add_rows = [&](auto some) __attribute__((always_inline)) {
         const auto row = [=](int r) __attribute__((always_inline)) { return load_at(at + r * step); };
-        Vec<T> v = row(0);
+        Vector<T> v = row(0);
         if constexpr (some == 2 && std::is_same_v<T, double>) {
           // One after the other: rows of zeros in front then change nothing.
           if (!scales) {
@@ -144,7 +144,7 @@ template <int K, class A, class T>
         if constexpr (some == 3) v += row(1) + row(2);
         if constexpr (some == 4) v = (v + row(1)) + (row(2) + row(3));
         each_part([&](auto p) {
-          const Vec<A> part = part_of<A>(v, p);
+          const Vector<A> part = part_of<A>(v, p);
           s[p] += scales ? Factors<A>::multiply(part, by, c + p * kLanes<A>) : part;
         });
       };
@@ -249,7 +249,7 @@ template <int S, int K, class A, class T>
   for (std::int64_t l = 0; l < count; ++l) {
     const Line<A, T> line = lines[l];
     auto factor = Factors<A>::at(line.by, 0);
-    [[maybe_unused]] Vec<A> even = every_second<0>(load<A>(line.from), load<A>(line.from + kLanes<A>), All());
+    [[maybe_unused]] Vector<A> even = every_second<0>(load<A>(line.from), load<A>(line.from + kLanes<A>), All());
     for (std::int64_t o = 0; o < n; o += kLanes<A>) {
       const A* const at = line.from + S * o;
       if (!is_plain) [[unlikely]] {
@@ -257,10 +257,10 @@ template <int S, int K, class A, class T>
         if constexpr (std::is_same_v<A, float>)
           if (is_far) fetch_ahead<S>(at);
       }
-      Vec<A> v;
+      Vector<A> v;
       if constexpr (S == 2 && K == 3) {
         // Of the third terms all but the last are first terms.
-        const Vec<A> first = even, odd = every_second<1>(load<A>(at), load<A>(at + kLanes<A>), All());
+        const Vector<A> first = even, odd = every_second<1>(load<A>(at), load<A>(at + kLanes<A>), All());
         even = every_second<0>(load<A>(at + 2 * kLanes<A>), load<A>(at + 3 * kLanes<A>), All());
         v = first + (odd + moved<1>(first, even, All()));
       } else {
@@ -282,19 +282,19 @@ template <class A, class T>
     const Line<A, T> line = lines[l];
     auto factor = Factors<A>::at(line.by, 0);
     // u_i = x_i + x_{i + 4} + ..., and v_i with one that is left over
-    Vec<A> u{}, v{};
+    Vector<A> u{}, v{};
     for (std::int64_t o = -kLanes<A>; o < n; o += kLanes<A>) {
       const A* const x = line.from + o + kLanes<A>;
-      Vec<A> next_u = load<A>(x), next_v = rest > 0 ? next_u + load<A>(x + k - 4) : next_u;
+      Vector<A> next_u = load<A>(x), next_v = rest > 0 ? next_u + load<A>(x + k - 4) : next_u;
       for (std::int64_t t = 4; t < whole; t += 4) {
-        const Vec<A> four = load<A>(x + t);
+        const Vector<A> four = load<A>(x + t);
         next_u += four;
         next_v += four;
       }
       if (o >= 0) [[likely]] {
-        const Vec<A> s1 = rest == 3 ? moved<1>(v, next_v, All()) : moved<1>(u, next_u, All());
-        const Vec<A> s2 = rest >= 2 ? moved<2>(v, next_v, All()) : moved<2>(u, next_u, All());
-        const Vec<A> s3 = moved<3>(v, next_v, All());
+        const Vector<A> s1 = rest == 3 ? moved<1>(v, next_v, All()) : moved<1>(u, next_u, All());
+        const Vector<A> s2 = rest >= 2 ? moved<2>(v, next_v, All()) : moved<2>(u, next_u, All());
+        const Vector<A> s3 = moved<3>(v, next_v, All());
         if (by_step != 0) [[unlikely]]
           factor = Factors<A>::at(line.by, o);
         store_some<A>(factor.times((u + s1) + (s2 + s3)), n - o, line.to + o);
@@ -423,7 +423,7 @@ template <class A, class T>
         T* y = line->to + first;
         std::int64_t i = 0;
         for (std::int64_t left = n - first; left > 0; left -= step, i += advance, y += step) {
-          const Vec<A> all = sum(g + i, s + i);
+          const Vector<A> all = sum(g + i, s + i);
           store_some<A>(scales ? factors.times(all) : all, left, y);
         }
       }
@@ -432,12 +432,12 @@ template <class A, class T>
       store_sums([=](const A* g, const A*) __attribute__((always_inline)) { return newest(load<A>(g)); });
     else if (spread.is_among)
       store_sums([=](const A* g, const A*) __attribute__((always_inline)) {
-        const Vec<A> all = load<A>(g);
+        const Vector<A> all = load<A>(g);
         return newest(all) + oldest(all);
       });
     else
       store_sums([=](const A* g, const A* s) __attribute__((always_inline)) {
-        Vec<A> all = load<A>(s);
+        Vector<A> all = load<A>(s);
         for (std::int64_t t = 1; t < terms; ++t) all += load<A>(s - t);
         all = newest(all);
         return has_more ? all + oldest(load<A>(g - least)) : all;
@@ -463,7 +463,7 @@ template <int V>
     at[v] = spread.at[v % spread.period] + v / spread.period * spread.advance;
   }
   for (std::int64_t l = 0; l < count; ++l) {
-    Vec<float> row[V];
+    Vector<float> row[V];
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v)
       row[v] = factors.times(Permutation<float>(newest[v])(load<float>(lines[l].from + at[v])));

@@ -11,23 +11,23 @@ namespace taper::kernels::average {
 /// dx_i = value for i < n, or += with `add`
 template <class T>
 [[gnu::noinline]] void fill_run(T value, std::int64_t n, bool add, T* dx) {
-  const Vec<T> all = Vec<T>{} + value;
+  const Vector<T> all = Vector<T>{} + value;
   std::int64_t i = 0;
   for (; i + kLanes<T> <= n; i += kLanes<T>) store<T>(add ? load<T>(dx + i) + all : all, dx + i);
   if (i < n) store_first<T>(add ? load_first<T>(dx + i, n - i) + all : all, n - i, dx + i);
 }
 
 template <class T, int... L>
-[[gnu::always_inline]] inline Vec<T> numbers_in_turn(LaneList<L...>) {
-  return Vec<T>{T(L)...};
+[[gnu::always_inline]] inline Vector<T> numbers_in_turn(LaneList<L...>) {
+  return Vector<T>{T(L)...};
 }
 
 /// dx_{i n}, ..., dx_{i n + n - 1} = value(i) for i < runs, where n elements fill a vector: vectors are stored where
 /// they are aligned, with elements of two runs at the end of one.
 template <bool streams, class T, class Value>
 [[gnu::always_inline]] inline void fill_runs(std::int64_t runs, std::int64_t n, T* dx, const Value& value) {
-  const Vec<T> lane = numbers_in_turn<T>(std::make_integer_sequence<int, kLanes<T>>());
-  Vec<T> all = Vec<T>{} + value(0);
+  const Vector<T> lane = numbers_in_turn<T>(std::make_integer_sequence<int, kLanes<T>>());
+  Vector<T> all = Vector<T>{} + value(0);
   const std::int64_t beside = lanes_until_aligned(dx);
   store_some<T>(all, beside, dx);
   std::int64_t left = n - beside;  // of a run
@@ -35,7 +35,7 @@ template <bool streams, class T, class Value>
   for (std::int64_t run = 0; run < runs; ++run) {
     for (; left >= kLanes<T>; left -= kLanes<T>, dx += kLanes<T>) store_aligned<streams>(all, dx);
     if (run + 1 == runs) return store_some<T>(all, left, dx);
-    const Vec<T> next = Vec<T>{} + value(run + 1);
+    const Vector<T> next = Vector<T>{} + value(run + 1);
     if (left > 0) {
       // What is stored past the caches beside what is not would be slow.
       store_aligned<streams>(lane < static_cast<T>(left) ? all : next, dx);

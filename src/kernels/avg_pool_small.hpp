@@ -46,9 +46,9 @@ template <bool half, class V, int... L>
 
 /// The first vector of a row of `n` elements, and zeros behind.
 template <class T>
-[[gnu::always_inline]] inline Vec<T> load_some(const T* x, std::int64_t n) {
+[[gnu::always_inline]] inline Vector<T> load_some(const T* x, std::int64_t n) {
   if (n >= kLanes<T>) return load<T>(x);
-  return n > 0 ? load_first<T>(x, n) : Vec<T>{};
+  return n > 0 ? load_first<T>(x, n) : Vector<T>{};
 }
 /// y_o = (x_{o - 1} + x_o + x_{o + 1}) times its factor, in both axes. Two vectors at a time are taken down the rows,
 /// so that each row is summed once.
@@ -56,7 +56,7 @@ template <class T>
 [[gnu::noinline, gnu::aligned(64)]] void small_threes(const SmallRows<T>& s) {
   using All = std::make_integer_sequence<int, kLanes<T>>;
   constexpr int kLast = kLanes<T> - 1;
-  constexpr Vec<T> kNone{};
+  constexpr Vector<T> kNone{};
   const std::int64_t width = s.width, to_width = s.to_width, begin = s.first, rows = s.rows, end = s.to_last;
   const std::int64_t by_step = s.by_step;
   for (std::int64_t c = 0; c < to_width; c += 2 * kLanes<T>) {
@@ -66,14 +66,14 @@ template <class T>
                                            Factors<T>::at(by, (c + kLanes<T>)*by_step)};
     const T* x = s.x + (s.to_first - 1 - begin) * width + c;
     T* y = s.y + c;
-    Vec<T> first[2] = {}, second[2] = {};
+    Vector<T> first[2] = {}, second[2] = {};
     for (std::int64_t l = s.to_first - 2; l < end; ++l, x += width) {
       const bool is_row = static_cast<std::uint64_t>(l + 1 - begin) < static_cast<std::uint64_t>(rows);
       const T* const row = is_row ? x : zeros;
-      const Vec<T> a = load_some<T>(row, n), b = load_some<T>(row + kLanes<T>, n - kLanes<T>);
-      const Vec<T> left = c > 0 ? load<T>(row - 1) : moved<kLast>(kNone, a, All());
-      const Vec<T> right = n > 2 * kLanes<T> ? load<T>(row + kLanes<T> + 1) : moved<1>(b, kNone, All());
-      const Vec<T> third[2] = {left + (a + moved<1>(a, b, All())), moved<kLast>(a, b, All()) + (b + right)};
+      const Vector<T> a = load_some<T>(row, n), b = load_some<T>(row + kLanes<T>, n - kLanes<T>);
+      const Vector<T> left = c > 0 ? load<T>(row - 1) : moved<kLast>(kNone, a, All());
+      const Vector<T> right = n > 2 * kLanes<T> ? load<T>(row + kLanes<T> + 1) : moved<1>(b, kNone, All());
+      const Vector<T> third[2] = {left + (a + moved<1>(a, b, All())), moved<kLast>(a, b, All()) + (b + right)};
       if (l >= s.to_first) {
         if (by_step != 0 && by != s.factors(l)) {
           by = s.factors(l);
@@ -108,19 +108,19 @@ template <Small kind, class T>
     // What is stored is loaded from two vectors, which are `whole` but for the last ones of a row.
     const auto columns = [=](std::int64_t c, bool whole) __attribute__((always_inline)) {
       if (whole || n - c >= kLanes<T>) {
-        const Vec<T> sum = load<T>(here + c) + load<T>(below + c);
+        const Vector<T> sum = load<T>(here + c) + load<T>(below + c);
         return K == 2 ? sum : load<T>(above + c) + sum;
       }
-      if (n <= c) return Vec<T>{};
-      const Vec<T> sum = load_first<T>(here + c, n - c) + load_first<T>(below + c, n - c);
+      if (n <= c) return Vector<T>{};
+      const Vector<T> sum = load_first<T>(here + c, n - c) + load_first<T>(below + c, n - c);
       return K == 2 ? sum : load_first<T>(above + c, n - c) + sum;
     };
     const T* const by = s.factors(l);
-    Vec<T> before{};
+    Vector<T> before{};
     const auto average = [&](std::int64_t o, bool whole) __attribute__((always_inline)) {
-      const Vec<T> a = columns(2 * o, whole), b = columns(2 * o + kLanes<T>, whole);
-      const Vec<T> even = every_second<0>(a, b, All()), odd = every_second<1>(a, b, All());
-      Vec<T> sum = even + odd;
+      const Vector<T> a = columns(2 * o, whole), b = columns(2 * o + kLanes<T>, whole);
+      const Vector<T> even = every_second<0>(a, b, All()), odd = every_second<1>(a, b, All());
+      Vector<T> sum = even + odd;
       if constexpr (K == 3) {
         sum += moved<kLanes<T> - 1>(before, odd, All());
         before = odd;
@@ -161,19 +161,19 @@ template <Small kind, class T>
     };
     // Below the last row there may be none: what would be there is then replaced.
     const std::int64_t under = l + 1 < s.to_last ? s.to_width : 0;
-    Vec<T> here = scaled(g, 0), below = kSums ? scaled(h, 0) : here;
+    Vector<T> here = scaled(g, 0), below = kSums ? scaled(h, 0) : here;
     for (std::int64_t c = 0, n = s.to_width; n > 0; n -= 2 * kLanes<T>) {
       T* const to = y + 2 * c;
       if (is_far) fetch_ahead<4>(y + 4 * c);
       c += kLanes<T>;
-      const Vec<T> after = scaled(g, c), after_below = kSums ? scaled(h, c) : after;
-      const Vec<T> odd = kSums ? here + moved<1>(here, after, All()) : here;
-      const auto store_row = [=](Vec<T> evens, Vec<T> odds, T * row) __attribute__((always_inline)) {
+      const Vector<T> after = scaled(g, c), after_below = kSums ? scaled(h, c) : after;
+      const Vector<T> odd = kSums ? here + moved<1>(here, after, All()) : here;
+      const auto store_row = [=](Vector<T> evens, Vector<T> odds, T * row) __attribute__((always_inline)) {
         store_some<T>(mixed<false>(evens, odds, All()), n, row);
         store_some<T>(mixed<true>(evens, odds, All()), n - kLanes<T>, row + kLanes<T>);
       };
-      const Vec<T> even_below = kSums ? here + below : here;
-      const Vec<T> odd_below = kSums ? odd + (below + moved<1>(below, after_below, All())) : here;
+      const Vector<T> even_below = kSums ? here + below : here;
+      const Vector<T> odd_below = kSums ? odd + (below + moved<1>(below, after_below, All())) : here;
       store_row(even_below, odd_below, to + under);
       store_row(here, odd, to);
       here = after;

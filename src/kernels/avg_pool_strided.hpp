@@ -38,24 +38,24 @@ struct FourStrided {
 /// The sums of the windows from x on in four lanes each, as `sum_terms_of` has them. Reads 32 elements from the first
 /// on, and if they are wide from the third.
 template <bool is_wide>
-[[gnu::always_inline]] inline Vec<float> sum_four(const FourStrided& four, const float* x) {
+[[gnu::always_inline]] inline Vector<float> sum_four(const FourStrided& four, const float* x) {
   const auto load_once = [](const float* at) __attribute__((always_inline)) {
-    Vec<float> v = load<float>(at);
+    Vector<float> v = load<float>(at);
     asm("" : "+v"(v));  // what lies across lines takes twice as long each time
     return v;
   };
-  const auto take = [](Vec<float> low, FourStrided::Ints from, Vec<float> high) __attribute__((always_inline)) {
+  const auto take = [](Vector<float> low, FourStrided::Ints from, Vector<float> high) __attribute__((always_inline)) {
     return _mm512_permutex2var_ps(low, reinterpret_cast<__m512i>(from), high);
   };
-  const Vec<float> a = load_once(x), b = load_once(x + 16);
-  const Vec<float> c = is_wide ? load_once(x + 2 * four.s) : a, d = is_wide ? load_once(x + 2 * four.s + 16) : b;
+  const Vector<float> a = load_once(x), b = load_once(x + 16);
+  const Vector<float> c = is_wide ? load_once(x + 2 * four.s) : a, d = is_wide ? load_once(x + 2 * four.s + 16) : b;
   const auto taken = [=](FourStrided::Ints from) __attribute__((always_inline)) {
     return is_wide ? _mm512_mask_blend_ps(0xff00, take(a, from, b), take(c, from, d)) : take(a, from, b);
   };
-  auto sum = Vec<float>(_mm512_maskz_mov_ps(four.first, taken(four.from[0])));
-  if (four.fours > 1) sum += Vec<float>(taken(four.from[1]));
-  if (four.fours > 2) sum += Vec<float>(taken(four.from[2]));
-  if (four.fours > 3) sum += Vec<float>(taken(four.from[3]));
+  auto sum = Vector<float>(_mm512_maskz_mov_ps(four.first, taken(four.from[0])));
+  if (four.fours > 1) sum += Vector<float>(taken(four.from[1]));
+  if (four.fours > 2) sum += Vector<float>(taken(four.from[2]));
+  if (four.fours > 3) sum += Vector<float>(taken(four.from[3]));
   return sum;
 }
 
@@ -66,11 +66,11 @@ template <bool is_wide>
     constexpr int kVectors = 4;
     const std::uint64_t columns = n - c < 64 ? (std::uint64_t{1} << (n - c)) - 1 : ~std::uint64_t{0};
     const auto row = [=](const float* from, int v) __attribute__((always_inline)) {
-      return Vec<float>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(columns >> 16 * v), from + 16 * v));
+      return Vector<float>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(columns >> 16 * v), from + 16 * v));
     };
-    Vec<float> s[kVectors], first[kVectors], second[kVectors];
+    Vector<float> s[kVectors], first[kVectors], second[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) s[v] = -Vec<float>{};
+    for (int v = 0; v < kVectors; ++v) s[v] = -Vector<float>{};
     const float* at = x + c;
     std::int64_t left = k;
     for (; left >= 4; left -= 4, at += 4 * step) {
@@ -119,14 +119,15 @@ template <bool is_wide>
     }
     auto factor = Factors<float>::at(line.by, 0);
     for (std::int64_t o = 0; o < n; o += 16) {
-      Vec<float> lanes[4] = {};
+      Vector<float> lanes[4] = {};
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i)
         if (o + 4 * i < n) lanes[i] = sum_four<is_wide>(four, line.from + (o + 4 * i) * four.s);
-      const Vec<float> low = sum_in_turn<1>(lanes[0], lanes[1], turns),
-                       high = sum_in_turn<1>(lanes[2], lanes[3], turns);
-      const Vec<float> all = sum_in_turn<2>(low, high, turns);
-      const Vec<float> sums = __builtin_shufflevector(all, all, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+      const Vector<float> low = sum_in_turn<1>(lanes[0], lanes[1], turns),
+                          high = sum_in_turn<1>(lanes[2], lanes[3], turns);
+      const Vector<float> all = sum_in_turn<2>(low, high, turns);
+      const Vector<float> sums =
+          __builtin_shufflevector(all, all, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
       if (by_step != 0) factor = Factors<float>::at(line.by, o);
       store_some<float>(factor.times(sums + 0.0f), n - o, line.to + o);
     }

@@ -150,7 +150,7 @@ void conv_average_backward(const ConvParams& p, double divisor, const float* dy,
                       const std::uint16_t* bits = positive + (s.g * p.batch + first) * out * words + at / kWidth;
                       float* to = turned + j;
                       for (std::int64_t m = 0; m < samples; ++m, from += p.out_channels) {
-                        const Vector<float> each = load_part(from, n) / by;
+                        const Vector<float> each = load_first(from, n) / by;
                         const Long wide(each);
                         for (std::int64_t i = 0; i < positions; ++i, bits += step, to += row) {
                           const Vector<float> kept = kept_part(each, *bits);

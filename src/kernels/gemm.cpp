@@ -92,8 +92,8 @@ void multiply_tiny(const GemmParams& p, const T* a, const T* b, T* c, const T* b
       // c_ij = sum over k of a_ik b_kj
       Vector<T> sum{};
       for (std::int64_t k = 0; k < p.k; ++k)
-        sum = multiply_add(a[i * row + k * term] - Vector<T>{}, load_part(b + k * p.ldb + j, width), sum);
-      if (bias != nullptr) sum += load_part(bias + j, width);
+        sum = multiply_add(a[i * row + k * term] - Vector<T>{}, load_first(b + k * p.ldb + j, width), sum);
+      if (bias != nullptr) sum += load_first(bias + j, width);
       store_part(sum, width, c + i * p.ldc + j, p.add);
     }
 }

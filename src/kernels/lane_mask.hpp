@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/lanes.hpp"
 #include "kernels/product_vector.hpp"
 
 // Some of the floats of a vector; for processors whose vectors can be read and written in part.
@@ -46,11 +47,10 @@ inline LaneMask lanes_between(std::int64_t first, std::int64_t last) {
 inline Vector<float> load_lanes(LaneMask mask, const float* x) { return _mm256_maskload_ps(x, mask); }
 
 inline void store_lanes(const Vector<float>& v, std::int64_t n, float* y) {
-  // Stores with a mask take several times as long.
   if (n >= kLanes<float>)
     store<float>(v, y);
   else
-    store_part<float>(v, static_cast<int>(n), y, false);
+    store_first<float>(v, n, y);
 }
 
 [[gnu::always_inline]] inline Vector<float> kept_part(const Vector<float>& v, std::uint16_t bits) {
@@ -75,7 +75,7 @@ struct Long {
 
   Long() = default;
   /// The floats, exactly.
-  explicit Long(const Vector<float>& x) : low(low_of(x)), high(high_of(x)) {}
+  explicit Long(const Vector<float>& x) : low(as_doubles(half_of(x, 0))), high(as_doubles(half_of(x, 1))) {}
   static Long load(const double* x) {
     Long a;
     a.low = kernels::load(x), a.high = kernels::load(x + kLanes<double>);
@@ -88,32 +88,8 @@ struct Long {
   Long& operator+=(const Long& b) { return low += b.low, high += b.high, *this; }
 
   /// x / divisor
-  Vector<float> divided(double divisor) const;
-
- private:
-  // With masks, as GCC 12 warns without them.
-#if defined(__AVX512F__)
-  static Vector<double> low_of(const Vector<float>& x) {
-    return _mm512_maskz_cvtps_pd(0xff, __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7));
-  }
-  static Vector<double> high_of(const Vector<float>& x) {
-    return _mm512_maskz_cvtps_pd(0xff, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15));
-  }
-#else
-  static Vector<double> low_of(const Vector<float>& x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
-  static Vector<double> high_of(const Vector<float>& x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
-#endif
+  Vector<float> divided(double divisor) const { return joined(as_floats(low / divisor), as_floats(high / divisor)); }
 };
-
-inline Vector<float> Long::divided(double divisor) const {
-#if defined(__AVX512F__)
-  const auto as_float = [](const Vector<double>& x) { return _mm512_maskz_cvtpd_ps(0xff, x); };
-  return __builtin_shufflevector(as_float(low / divisor), as_float(high / divisor), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
-                                 11, 12, 13, 14, 15);
-#else
-  return _mm256_set_m128(_mm256_cvtpd_ps(high / divisor), _mm256_cvtpd_ps(low / divisor));
-#endif
-}
 
 #endif
 

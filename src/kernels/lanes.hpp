@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "kernels/vectors.hpp"
 
@@ -12,8 +13,43 @@ namespace taper::kernels {
 
 /// Some doubles side by side, and as many floats.
 inline constexpr int kDoubles = kVectorWidth / 8;
-using Doubles = Full<double>::type;
+using Doubles = Vector<double>;
 using AsManyFloats = Several<float, kDoubles>::type;
+
+// With masks for AVX-512: GCC 12 would convert the halves one by one, and takes what has none for a use of what is not
+// initialised.
+[[gnu::always_inline]] inline Doubles as_doubles(AsManyFloats v) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_cvtps_pd(0xff, v);
+#else
+  return __builtin_convertvector(v, Doubles);
+#endif
+}
+[[gnu::always_inline]] inline AsManyFloats as_floats(const Doubles& v) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_cvtpd_ps(0xff, v);
+#else
+  return __builtin_convertvector(v, AsManyFloats);
+#endif
+}
+
+template <int... I>
+[[gnu::always_inline]] inline AsManyFloats half_of(const Vector<float>& v, int half, std::integer_sequence<int, I...>) {
+  return half == 0 ? __builtin_shufflevector(v, v, I...) : __builtin_shufflevector(v, v, (kDoubles + I)...);
+}
+/// The first half of a vector of floats (0) or the second one (1).
+[[gnu::always_inline]] inline AsManyFloats half_of(const Vector<float>& v, int half) {
+  return half_of(v, half, std::make_integer_sequence<int, kDoubles>());
+}
+template <int... I>
+[[gnu::always_inline]] inline Vector<float> joined(AsManyFloats low, AsManyFloats high,
+                                                   std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(low, high, I...);
+}
+/// The vector of two halves.
+[[gnu::always_inline]] inline Vector<float> joined(AsManyFloats low, AsManyFloats high) {
+  return joined(low, high, std::make_integer_sequence<int, 2 * kDoubles>());
+}
 
 /// The elements from `i` on: what a term reads by `at(x)` where it means x[i].
 struct ElementsAt {
@@ -26,11 +62,7 @@ struct ElementsAt {
   [[gnu::always_inline]] Doubles operator()(const float* x) const {
     AsManyFloats v;
     std::memcpy(&v, x + i, sizeof v);
-#if defined(__AVX512F__)
-    return _mm512_maskz_cvtps_pd(0xff, v);  // GCC 12 would convert the halves one by one
-#else
-    return __builtin_convertvector(v, Doubles);
-#endif
+    return as_doubles(v);
   }
 };
 

@@ -73,7 +73,7 @@ void write(const LossGrad<T>& dy, std::int64_t n, std::int64_t cost, T* v, bool 
       n, cost, [=](std::int64_t first, std::int64_t last) __attribute__((flatten)) {
         const T scale = dy.reduced ? T(dy.at(0)) : T(dy.scale);
         for (AnyPack at{first, last}; at; at.next<T>()) {
-          const Pack<T> d = slope(at) * scale, whole = dy.reduced ? d : d * at(dy.dy);
+          const Vector<T> d = slope(at) * scale, whole = dy.reduced ? d : d * at(dy.dy);
           at.store(v, add ? at(v) + whole : whole);
         }
       });
@@ -81,9 +81,9 @@ void write(const LossGrad<T>& dy, std::int64_t n, std::int64_t cost, T* v, bool 
 
 /// Elements [i, i + lanes) of values that repeat after `length`; ones where there are none.
 template <class T>
-[[gnu::noinline]] Pack<T> repeated(const T* values, std::int64_t length, std::int64_t i) {
+[[gnu::noinline]] Vector<T> repeated(const T* values, std::int64_t length, std::int64_t i) {
   if (values == nullptr || length == 1) return pack_of(values == nullptr ? T(1) : values[0]);
-  T lanes[kPackLanes<T>];
+  T lanes[kLanes<T>];
   i %= length;
   for (T& lane : lanes) {
     lane = values[i];
@@ -103,12 +103,12 @@ constexpr int kBceCost = 40;
 /// loss_i = w ((1 - t_i) x_i + (1 + (pw - 1) t_i) log(1 + e^-x_i)) of the elements [first, last), the first of them at
 /// `loss`.
 template <class T>
-[[gnu::flatten, gnu::noinline]] void bce(const BceWithLogits<T>& p, const T* x, const T* t, std::int64_t first, std::int64_t last,
-                          T* loss) {
+[[gnu::flatten, gnu::noinline]] void bce(const BceWithLogits<T>& p, const T* x, const T* t, std::int64_t first,
+                                         std::int64_t last, T* loss) {
   for (AnyPack at{first, last}; at; at.next<T>()) {
-    const Pack<T> to_one = at(t), logit = at(x);
-    const Pack<T> positive = 1 + (repeated(p.pos_weight, p.pos_weight_length, at.i) - 1) * to_one;
-    const Pack<T> value = (1 - to_one) * logit + positive * log1p_exp_minus(logit);
+    const Vector<T> to_one = at(t), logit = at(x);
+    const Vector<T> positive = 1 + (repeated(p.pos_weight, p.pos_weight_length, at.i) - 1) * to_one;
+    const Vector<T> value = (1 - to_one) * logit + positive * log1p_exp_minus(logit);
     AnyPack{at.i - first, last - first}.store(loss, value * repeated(p.weight, p.weight_length, at.i));
   }
 }
@@ -171,7 +171,7 @@ void bce_with_logits_grad(const BceWithLogits<T>& p, const LossGrad<T>& dy, cons
                           std::int64_t n, bool add) {
   // dx_i = w ((1 - t_i) - (1 + (pw - 1) t_i) / (1 + e^x_i)) dy_i
   write(dy, n, kBceCost, dx, add, [=](auto at) {
-    const Pack<T> to_one = at(t), positive = 1 + (repeated(p.pos_weight, p.pos_weight_length, at.i) - 1) * to_one;
+    const Vector<T> to_one = at(t), positive = 1 + (repeated(p.pos_weight, p.pos_weight_length, at.i) - 1) * to_one;
     return ((1 - to_one) - positive / (1 + vector_exp(at(x)))) * repeated(p.weight, p.weight_length, at.i);
   });
 }
@@ -181,7 +181,7 @@ void bce_with_logits_target_grad(const BceWithLogits<T>& p, const LossGrad<T>& d
                                  bool add) {
   // dt_i = w ((pw - 1) log(1 + e^-x_i) - x_i) dy_i
   write(dy, n, kBceCost, dt, add, [=](auto at) {
-    const Pack<T> extra = repeated(p.pos_weight, p.pos_weight_length, at.i) - 1, logit = at(x);
+    const Vector<T> extra = repeated(p.pos_weight, p.pos_weight_length, at.i) - 1, logit = at(x);
     return (extra * log1p_exp_minus(logit) - logit) * repeated(p.weight, p.weight_length, at.i);
   });
 }

@@ -35,7 +35,7 @@ void map_grad(const T* dy, const T* v, T* dx, std::int64_t n, const F& f, bool a
   parallel_for(n, F::cost, [=](std::int64_t first, std::int64_t last) {
     if constexpr (kTakesPacks<F>) {
       for (AnyPack at{first, last}; at; at.next<T>()) {
-        const Pack<T> d = f.grad(at(dy), at(saved));
+        const Vector<T> d = f.grad(at(dy), at(saved));
         at.store(dx, add ? at(dx) + d : d);
       }
     } else if (add) {

@@ -50,7 +50,7 @@ void put(T* y, T v, bool add) {
 template <class T>
 void transpose_square(const T* x, std::int64_t x_row, T* y, std::int64_t y_row) {
   constexpr int n = kVectorWidth / static_cast<int>(sizeof(T));
-  typename Full<T>::type v[n];
+  Vector<T> v[n];
 #pragma GCC unroll 16
   for (int i = 0; i < n; ++i) std::memcpy(&v[i], x + i * x_row, sizeof v[i]);
   turn_square<T>(v);

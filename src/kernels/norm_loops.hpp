@@ -23,7 +23,7 @@ template <class T>
   double sums[2];
   sum_packs<T, 2, 4>(
       n, sums, [=](auto at, auto& sum) __attribute__((always_inline)) {
-        const Pack<T> d = at(x, center) - center;
+        const Vector<T> d = at(x, center) - center;
         sum[0] += d;
         sum[1] = fused(d, d, sum[1]);
       });
@@ -74,7 +74,7 @@ template <class T>
   double sums[2];
   sum_packs<T, 2, 4>(
       n, sums, [=](auto at, auto& sum) __attribute__((always_inline)) {
-        const Pack<T> g = at(dy);
+        const Vector<T> g = at(dy);
         sum[0] += g;
         sum[1] = fused(g, normal(at(x, normal.center)), sum[1]);
       });

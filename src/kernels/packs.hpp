@@ -13,16 +13,10 @@
 
 namespace taper::kernels {
 
-/// As many T as fill a vector, and how many these are.
-template <class T>
-using Pack = typename Full<T>::type;
-template <class T>
-inline constexpr int kPackLanes = kVectorWidth / static_cast<int>(sizeof(T));
-
 /// v in every lane.
 template <class T>
-[[gnu::always_inline]] inline Pack<T> pack_of(T v) {
-  return Pack<T>{} + v;
+[[gnu::always_inline]] inline Vector<T> pack_of(T v) {
+  return Vector<T>{} + v;
 }
 
 /// The larger of both, lane by lane; b where a is NaN.
@@ -36,14 +30,12 @@ struct WholePack {
   std::int64_t i;
 
   template <class T>
-  [[gnu::always_inline]] Pack<T> operator()(const T* x, T = 0) const {
-    Pack<T> v;
-    std::memcpy(&v, x + i, sizeof v);
-    return v;
+  [[gnu::always_inline]] Vector<T> operator()(const T* x, T = 0) const {
+    return load(x + i);
   }
   template <class T>
-  [[gnu::always_inline]] void store(T* y, Pack<T> v) const {
-    std::memcpy(y + i, &v, sizeof v);
+  [[gnu::always_inline]] void store(T* y, Vector<T> v) const {
+    kernels::store<T>(v, y + i);
   }
 };
 
@@ -53,33 +45,33 @@ struct PartPack {
   int count;
 
 #if defined(__AVX512F__)
-  [[gnu::always_inline]] Pack<float> operator()(const float* x, float absent = 0) const {
-    return Pack<float>(_mm512_mask_loadu_ps(__m512(pack_of(absent)), static_cast<__mmask16>(mask()), x + i));
+  [[gnu::always_inline]] Vector<float> operator()(const float* x, float absent = 0) const {
+    return Vector<float>(_mm512_mask_loadu_ps(__m512(pack_of(absent)), static_cast<__mmask16>(mask()), x + i));
   }
-  [[gnu::always_inline]] Pack<double> operator()(const double* x, double absent = 0) const {
-    return Pack<double>(_mm512_mask_loadu_pd(__m512d(pack_of(absent)), static_cast<__mmask8>(mask()), x + i));
+  [[gnu::always_inline]] Vector<double> operator()(const double* x, double absent = 0) const {
+    return Vector<double>(_mm512_mask_loadu_pd(__m512d(pack_of(absent)), static_cast<__mmask8>(mask()), x + i));
   }
-  [[gnu::always_inline]] void store(float* y, Pack<float> v) const {
+  [[gnu::always_inline]] void store(float* y, Vector<float> v) const {
     _mm512_mask_storeu_ps(y + i, static_cast<__mmask16>(mask()), __m512(v));
   }
-  [[gnu::always_inline]] void store(double* y, Pack<double> v) const {
+  [[gnu::always_inline]] void store(double* y, Vector<double> v) const {
     _mm512_mask_storeu_pd(y + i, static_cast<__mmask8>(mask()), __m512d(v));
   }
 
  private:
   unsigned mask() const { return (1U << count) - 1; }
 #elif defined(__AVX2__)
-  [[gnu::always_inline]] Pack<float> operator()(const float* x, float absent = 0) const {
+  [[gnu::always_inline]] Vector<float> operator()(const float* x, float absent = 0) const {
     const __m256 lanes = __m256(mask<float>()), v = _mm256_maskload_ps(x + i, __m256i(lanes));
-    return Pack<float>(_mm256_blendv_ps(__m256(pack_of(absent)), v, lanes));
+    return Vector<float>(_mm256_blendv_ps(__m256(pack_of(absent)), v, lanes));
   }
-  [[gnu::always_inline]] Pack<double> operator()(const double* x, double absent = 0) const {
+  [[gnu::always_inline]] Vector<double> operator()(const double* x, double absent = 0) const {
     const __m256d lanes = __m256d(mask<double>()), v = _mm256_maskload_pd(x + i, __m256i(lanes));
-    return Pack<double>(_mm256_blendv_pd(__m256d(pack_of(absent)), v, lanes));
+    return Vector<double>(_mm256_blendv_pd(__m256d(pack_of(absent)), v, lanes));
   }
   template <class T>
-  [[gnu::always_inline]] void store(T* y, Pack<T> v) const {
-    stored(y + i, count * static_cast<int>(sizeof(T) / sizeof(float)), __m256(v));
+  [[gnu::always_inline]] void store(T* y, Vector<T> v) const {
+    store_first<T>(v, count, y + i);
   }
 
  private:
@@ -87,45 +79,29 @@ struct PartPack {
   __m256i mask() const {
     return first_lanes(count, sizeof(T));
   }
-  // Stores with a mask take several times as long.
-  [[gnu::noinline]] static void stored(void* y, int floats, __m256 v) {
-    auto* to = static_cast<float*>(y);
-    __m128 part = _mm256_castps256_ps128(v);
-    if ((floats & 4) != 0) {
-      _mm_storeu_ps(to, part);
-      part = _mm256_extractf128_ps(v, 1);
-      to += 4;
-    }
-    if ((floats & 2) != 0) {
-      _mm_storel_pi(reinterpret_cast<__m64*>(to), part);
-      part = _mm_movehl_ps(part, part);
-      to += 2;
-    }
-    if ((floats & 1) != 0) _mm_store_ss(to, part);
-  }
 #else
   template <class T>
-  [[gnu::always_inline]] Pack<T> operator()(const T* x, T absent = 0) const {
+  [[gnu::always_inline]] Vector<T> operator()(const T* x, T absent = 0) const {
     return loaded(x + i, count, absent);
   }
   template <class T>
-  [[gnu::always_inline]] void store(T* y, Pack<T> v) const {
+  [[gnu::always_inline]] void store(T* y, Vector<T> v) const {
     stored(y + i, count, v);
   }
 
  private:
   // Out of line: every loop over packs ends with them.
   template <class T>
-  [[gnu::noinline]] static Pack<T> loaded(const T* x, int count, T absent) {
-    T lanes[kPackLanes<T>];
-    for (int k = 0; k < kPackLanes<T>; ++k) lanes[k] = k < count ? x[k] : absent;
-    Pack<T> v;
+  [[gnu::noinline]] static Vector<T> loaded(const T* x, int count, T absent) {
+    T lanes[kLanes<T>];
+    for (int k = 0; k < kLanes<T>; ++k) lanes[k] = k < count ? x[k] : absent;
+    Vector<T> v;
     std::memcpy(&v, lanes, sizeof v);
     return v;
   }
   template <class T>
-  [[gnu::noinline]] static void stored(T* y, int count, Pack<T> v) {
-    T lanes[kPackLanes<T>];
+  [[gnu::noinline]] static void stored(T* y, int count, Vector<T> v) {
+    T lanes[kLanes<T>];
     std::memcpy(lanes, &v, sizeof v);
     for (int k = 0; k < count; ++k) y[k] = lanes[k];
   }
@@ -139,15 +115,15 @@ struct AnyPack {
   explicit operator bool() const { return i < last; }
   template <class T>
   void next() {
-    i += kPackLanes<T>;
+    i += kLanes<T>;
   }
   template <class T>
-  [[gnu::always_inline]] Pack<T> operator()(const T* x) const {
-    return last - i >= kPackLanes<T> ? WholePack{i}(x) : PartPack{i, static_cast<int>(last - i)}(x);
+  [[gnu::always_inline]] Vector<T> operator()(const T* x) const {
+    return last - i >= kLanes<T> ? WholePack{i}(x) : PartPack{i, static_cast<int>(last - i)}(x);
   }
   template <class T>
-  [[gnu::always_inline]] void store(T* y, Pack<T> v) const {
-    last - i >= kPackLanes<T> ? WholePack{i}.store(y, v) : PartPack{i, static_cast<int>(last - i)}.store(y, v);
+  [[gnu::always_inline]] void store(T* y, Vector<T> v) const {
+    last - i >= kLanes<T> ? WholePack{i}.store(y, v) : PartPack{i, static_cast<int>(last - i)}.store(y, v);
   }
 };
 
@@ -155,7 +131,7 @@ struct AnyPack {
 template <class T, class Body>
 [[gnu::always_inline]] inline void for_each_pack(std::int64_t n, const Body& body) {
   std::int64_t i = 0;
-  for (; i + kPackLanes<T> <= n; i += kPackLanes<T>) body(WholePack{i});
+  for (; i + kLanes<T> <= n; i += kLanes<T>) body(WholePack{i});
   if (i < n) body(PartPack{i, static_cast<int>(n - i)});
 }
 
@@ -164,25 +140,18 @@ template <class T, class Value>
 [[gnu::always_inline]] inline void store_packs(T* y, std::int64_t n, bool add, const Value& value) {
   for_each_pack<T>(
       n, [=](auto at) __attribute__((always_inline)) {
-        const Pack<T> v = value(at);
+        const Vector<T> v = value(at);
         at.store(y, add ? at(y) + v : v);
       });
 }
 
 /// The sum of a pack's lanes; in double from half of them on.
-[[gnu::always_inline]] inline double sum_of_lanes(Pack<double> v) {
+[[gnu::always_inline]] inline double sum_of_lanes(Vector<double> v) {
   Doubles sum[1] = {v};
   return fold(sum);
 }
-[[gnu::always_inline]] inline double sum_of_lanes(Pack<float> v) {
-  AsManyFloats half[2];
-  std::memcpy(half, &v, sizeof half);
-#if defined(__AVX512F__)
-  // GCC 12 converts vectors in halves, and takes the unmasked intrinsic for a use of what is not initialised.
-  return sum_of_lanes(Doubles(_mm512_maskz_cvtps_pd(0xff, __m256(half[0] + half[1]))));
-#else
-  return sum_of_lanes(__builtin_convertvector(half[0] + half[1], Doubles));
-#endif
+[[gnu::always_inline]] inline double sum_of_lanes(Vector<float> v) {
+  return sum_of_lanes(as_doubles(half_of(v, 0) + half_of(v, 1)));
 }
 
 /// The sums of K terms over `n` elements, in double: `add(at, sums)` adds the terms of a pack to K packs. Chains of few
@@ -190,20 +159,20 @@ template <class T, class Value>
 /// alone.
 template <class T, int K, int kChains, class Add>
 [[gnu::always_inline]] inline void sum_packs(std::int64_t n, double (&totals)[K], const Add& add) {
-  constexpr std::int64_t kLanes = kPackLanes<T>, kBlock = 16 * kChains * kLanes;
+  constexpr std::int64_t kAll = kLanes<T>, kBlock = 16 * kChains * kAll;
   for (double& total : totals) total = 0;
   for (std::int64_t first = 0; first < n; first += kBlock) {
     const std::int64_t end = n - first < kBlock ? n : first + kBlock;
-    Pack<T> sum[K] = {}, more[3][K] = {};
+    Vector<T> sum[K] = {}, more[3][K] = {};
     std::int64_t i = first;
     if constexpr (kChains == 4)
-      for (; i + 4 * kLanes <= end; i += 4 * kLanes) {
+      for (; i + 4 * kAll <= end; i += 4 * kAll) {
         add(WholePack{i}, sum);
-        add(WholePack{i + kLanes}, more[0]);
-        add(WholePack{i + 2 * kLanes}, more[1]);
-        add(WholePack{i + 3 * kLanes}, more[2]);
+        add(WholePack{i + kAll}, more[0]);
+        add(WholePack{i + 2 * kAll}, more[1]);
+        add(WholePack{i + 3 * kAll}, more[2]);
       }
-    for (; i + kLanes <= end; i += kLanes) add(WholePack{i}, sum);
+    for (; i + kAll <= end; i += kAll) add(WholePack{i}, sum);
     if (i < end) add(PartPack{i, static_cast<int>(end - i)}, more[0]);
     const auto total = [&](int k) __attribute__((always_inline)) {
       return sum_of_lanes((sum[k] + more[0][k]) + (more[1][k] + more[2][k]));
@@ -219,10 +188,10 @@ template <int kDistance, class V, std::size_t... kLane>
 }
 
 /// The largest lane of v, in every lane.
-template <class T, int kDistance = kPackLanes<T> / 2>
-[[gnu::always_inline]] inline Pack<T> largest_lane(Pack<T> v) {
+template <class T, int kDistance = kLanes<T> / 2>
+[[gnu::always_inline]] inline Vector<T> largest_lane(Vector<T> v) {
   if constexpr (kDistance > 0) {
-    const Pack<T> other = exchanged<kDistance>(v, std::make_index_sequence<kPackLanes<T>>());
+    const Vector<T> other = exchanged<kDistance>(v, std::make_index_sequence<kLanes<T>>());
     return largest_lane<T, kDistance / 2>(larger_of(other, v));
   } else {
     return v;
@@ -231,14 +200,14 @@ template <class T, int kDistance = kPackLanes<T> / 2>
 
 /// The largest of `n` elements that is not NaN, in every lane; -inf if there is none.
 template <class T>
-[[gnu::always_inline]] inline Pack<T> largest_of(const T* x, std::int64_t n) {
+[[gnu::always_inline]] inline Vector<T> largest_of(const T* x, std::int64_t n) {
   constexpr T kNone = -std::numeric_limits<T>::infinity();
-  constexpr std::int64_t kLanes = kPackLanes<T>;
-  Pack<T> top = pack_of(kNone), other = top;
+  constexpr std::int64_t kAll = kLanes<T>;
+  Vector<T> top = pack_of(kNone), other = top;
   std::int64_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+  for (; i + 2 * kAll <= n; i += 2 * kAll) {
     top = larger_of(WholePack{i}(x), top);
-    other = larger_of(WholePack{i + kLanes}(x), other);
+    other = larger_of(WholePack{i + kAll}(x), other);
   }
   for_each_pack<T>(
       n - i, [&, rest = x + i ](auto at) __attribute__((always_inline)) { top = larger_of(at(rest, kNone), top); });

@@ -12,114 +12,47 @@
 /// The vectors that average pools are made of: of the type of elements, and of that in which sums are taken.
 namespace taper::kernels::average {
 
-template <class A>
-using Vec = typename Full<A>::type;
-template <class A>
-inline constexpr int kLanes = kVectorWidth / static_cast<int>(sizeof(A));
-
-template <class A>
-[[gnu::always_inline]] inline Vec<A> load(const A* x) {
-  Vec<A> v;
-  std::memcpy(&v, x, sizeof v);
-  return v;
-}
-
+/// Stores a vector of A as T.
 template <class A, class T>
-[[gnu::always_inline]] inline void store(const Vec<A>& v, T* y) {
+[[gnu::always_inline]] inline void store(const Vector<A>& v, T* y) {
   if constexpr (std::is_same_v<A, T>) {
-    std::memcpy(y, &v, sizeof v);
+    kernels::store<T>(v, y);
   } else {
-#if defined(__AVX512F__)
-    _mm256_storeu_ps(y, _mm512_maskz_cvtpd_ps(0xff, v));
-#elif defined(__AVX2__)
-    _mm_storeu_ps(y, _mm256_cvtpd_ps(v));
-#else
-    const AsManyFloats floats = __builtin_convertvector(v, AsManyFloats);
+    const AsManyFloats floats = as_floats(v);
     std::memcpy(y, &floats, sizeof floats);
-#endif
   }
-}
-
-#if defined(__AVX2__) && !defined(__AVX512F__)
-/// Of the first `n` of eight lanes of 32 bits, or of four of 64 or 32.
-[[gnu::always_inline]] inline __m256i first_eight(std::int64_t n) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-[[gnu::always_inline]] inline __m256i first_four(std::int64_t n) {
-  return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
-}
-[[gnu::always_inline]] inline __m128i first_four_floats(std::int64_t n) {
-  return _mm_cmpgt_epi32(_mm_set1_epi32(static_cast<int>(n)), _mm_setr_epi32(0, 1, 2, 3));
-}
-#endif
-
-/// The first `n` elements, and zeros in the other lanes; nothing beyond them is read.
-template <class A>
-[[gnu::always_inline]] inline Vec<A> load_first(const A* x, std::int64_t n) {
-#if defined(__AVX512F__)
-  const auto mask = static_cast<__mmask16>((1u << n) - 1);
-  if constexpr (std::is_same_v<A, float>)
-    return Vec<A>(_mm512_maskz_loadu_ps(mask, x));
-  else
-    return Vec<A>(_mm512_maskz_loadu_pd(static_cast<__mmask8>(mask), x));
-#elif defined(__AVX2__)
-  if constexpr (std::is_same_v<A, float>)
-    return Vec<A>(_mm256_maskload_ps(x, first_eight(n)));
-  else
-    return Vec<A>(_mm256_maskload_pd(x, first_four(n)));
-#else
-  A part[kLanes<A>] = {};
-  for (std::int64_t i = 0; i < n; ++i) part[i] = x[i];
-  return load<A>(part);
-#endif
 }
 
 /// The p-th vector of A that the lanes of v make.
 template <class A, class V>
-[[gnu::always_inline]] inline Vec<A> part_of(const V& v, int p) {
-  if constexpr (std::is_same_v<V, Vec<A>>) {
+[[gnu::always_inline]] inline Vector<A> part_of(const V& v, int p) {
+  if constexpr (std::is_same_v<V, Vector<A>>)
     return v;
+  else
+    return as_doubles(half_of(v, p));
+}
+
+/// The same of the first `n` lanes; nothing beyond them is written.
+template <class A, class T>
+[[gnu::always_inline]] inline void store_first(const Vector<A>& v, std::int64_t n, T* y) {
+  if constexpr (std::is_same_v<A, T>) {
+    kernels::store_first<T>(v, n, y);
   } else {
 #if defined(__AVX512F__)
-    const AsManyFloats part = p == 0 ? __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7)
-                                     : __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
-    return _mm512_maskz_cvtps_pd(0xff, part);  // GCC 12 would convert the halves one by one
+    _mm256_mask_storeu_ps(y, static_cast<__mmask8>(first_lanes(n)), as_floats(v));
+#elif defined(__AVX2__)
+    store_halves(_mm256_castps128_ps256(as_floats(v)), n, y);
 #else
-    AsManyFloats parts[2];
-    std::memcpy(parts, &v, sizeof v);
-    return __builtin_convertvector(parts[p], Vec<A>);
+    T part[kLanes<A>];
+    store<A>(v, part);
+    for (std::int64_t i = 0; i < n; ++i) y[i] = part[i];
 #endif
   }
 }
 
-/// Stores the first `n` lanes; nothing beyond them is written.
-template <class A, class T>
-[[gnu::always_inline]] inline void store_first(const Vec<A>& v, std::int64_t n, T* y) {
-#if defined(__AVX512F__)
-  const auto mask = static_cast<__mmask16>((1u << n) - 1);
-  if constexpr (std::is_same_v<A, float>)
-    _mm512_mask_storeu_ps(y, mask, v);
-  else if constexpr (std::is_same_v<T, double>)
-    _mm512_mask_storeu_pd(y, static_cast<__mmask8>(mask), v);
-  else
-    _mm256_mask_storeu_ps(y, static_cast<__mmask8>(mask), _mm512_maskz_cvtpd_ps(0xff, v));
-#elif defined(__AVX2__)
-  if constexpr (std::is_same_v<A, float>)
-    _mm256_maskstore_ps(y, first_eight(n), v);
-  else if constexpr (std::is_same_v<T, double>)
-    _mm256_maskstore_pd(y, first_four(n), v);
-  else
-    _mm_maskstore_ps(y, first_four_floats(n), _mm256_cvtpd_ps(v));
-#else
-  T part[kLanes<A>];
-  store<A>(v, part);
-  for (std::int64_t i = 0; i < n; ++i) y[i] = part[i];
-#endif
-}
-
 /// Stores the first `n` lanes, or all where there are no more; none where n <= 0.
 template <class A, class T>
-[[gnu::always_inline]] inline void store_some(const Vec<A>& v, std::int64_t n, T* y) {
+[[gnu::always_inline]] inline void store_some(const Vector<A>& v, std::int64_t n, T* y) {
   if (n >= kLanes<A>)
     store<A>(v, y);
   else if (n > 0)
@@ -167,7 +100,7 @@ std::int64_t lanes_until_aligned(const T* y) {
 
 /// Stores where `y` is aligned as vectors are. `end_stream` comes before other threads may read it.
 template <class T>
-[[gnu::always_inline]] inline void stream(const Vec<T>& v, T* y) {
+[[gnu::always_inline]] inline void stream(const Vector<T>& v, T* y) {
 #if defined(__AVX512F__)
   _mm512_stream_si512(reinterpret_cast<__m512i*>(y), reinterpret_cast<__m512i>(v));
 #elif defined(__AVX2__)
@@ -300,11 +233,11 @@ class Permutation {
       lanes_ = _mm512_cmpge_epi64_mask(index_, _mm512_setzero_si512());
     }
   }
-  [[gnu::always_inline]] Vec<A> operator()(Vec<A> v) const {
+  [[gnu::always_inline]] Vector<A> operator()(Vector<A> v) const {
     if constexpr (std::is_same_v<A, float>)
-      return Vec<A>(_mm512_maskz_permutexvar_ps(lanes_, index_, v));
+      return Vector<A>(_mm512_maskz_permutexvar_ps(lanes_, index_, v));
     else
-      return Vec<A>(_mm512_maskz_permutexvar_pd(static_cast<__mmask8>(lanes_), index_, v));
+      return Vector<A>(_mm512_maskz_permutexvar_pd(static_cast<__mmask8>(lanes_), index_, v));
   }
 
  private:
@@ -323,16 +256,16 @@ class Permutation {
       index_ = _mm256_or_si256(low, _mm256_slli_epi64(_mm256_add_epi64(low, _mm256_set1_epi64x(1)), 32));
     }
   }
-  [[gnu::always_inline]] Vec<A> operator()(Vec<A> v) const {
+  [[gnu::always_inline]] Vector<A> operator()(Vector<A> v) const {
     const __m256 moved = _mm256_permutevar8x32_ps(reinterpret_cast<__m256>(v), index_);
-    return reinterpret_cast<Vec<A>>(_mm256_andnot_ps(_mm256_castsi256_ps(none_), moved));
+    return reinterpret_cast<Vector<A>>(_mm256_andnot_ps(_mm256_castsi256_ps(none_), moved));
   }
 
  private:
   __m256i index_, none_;
 #else
   explicit Permutation(const std::int32_t* from) : from_(from) {}
-  [[gnu::always_inline]] Vec<A> operator()(Vec<A> v) const {
+  [[gnu::always_inline]] Vector<A> operator()(Vector<A> v) const {
     A in[kLanes<A>], out[kLanes<A>];
     store<A>(v, in);
     for (int l = 0; l < kLanes<A>; ++l) out[l] = from_[l] < 0 ? A(0) : in[from_[l]];
@@ -408,9 +341,9 @@ struct Factors {
   }
   /// The factors of a vector.
   struct Pair {
-    Vec<A> first, rest;
+    Vector<A> first, rest;
 
-    [[gnu::always_inline]] Vec<A> times(const Vec<A>& v) const {
+    [[gnu::always_inline]] Vector<A> times(const Vector<A>& v) const {
       if constexpr (kParts)
         return fused(v, first, v * rest);
       else
@@ -422,7 +355,7 @@ struct Factors {
     const A* const first = table + i * kElements;
     return {load<A>(first), load<A>(kParts ? first + kLanes<A> : first)};
   }
-  [[gnu::always_inline]] static Vec<A> multiply(const Vec<A>& v, const A* table, std::int64_t i) {
+  [[gnu::always_inline]] static Vector<A> multiply(const Vector<A>& v, const A* table, std::int64_t i) {
     return at(table, i).times(v);
   }
 };

@@ -115,7 +115,7 @@ void pack_square(const T* x, std::int64_t ldx, int columns, int depth, T* to, st
   } else if (kMasks) {
     // Of the last column nothing is loaded for those that there are not.
 #pragma GCC unroll 16
-    for (int j = 0; j < kLanes<T>; ++j) v[j] = load_part(x + std::min(j, columns - 1) * ldx, j < columns ? depth : 0);
+    for (int j = 0; j < kLanes<T>; ++j) v[j] = load_first(x + std::min(j, columns - 1) * ldx, j < columns ? depth : 0);
     turn_square<T>(v);
 #pragma GCC unroll 16
     for (int k = 0; k < kLanes<T>; ++k) {
@@ -123,7 +123,7 @@ void pack_square(const T* x, std::int64_t ldx, int columns, int depth, T* to, st
       store_part<T>(v[k], stored, to + k * row, false);
     }
   } else {
-    for (int j = 0; j < kLanes<T>; ++j) v[j] = j < columns ? load_part(x + j * ldx, depth) : Vector<T>{};
+    for (int j = 0; j < kLanes<T>; ++j) v[j] = j < columns ? load_first(x + j * ldx, depth) : Vector<T>{};
     turn_square<T>(v);
     for (int k = 0; k < depth; ++k) store_part<T>(v[k], stored, to + k * row, false);
   }
@@ -312,7 +312,7 @@ void pack_rows(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t 
   const std::int64_t last = (columns - 1) / kLanes<T> * kLanes<T>, rest = columns - last;
   for (std::int64_t k = 0; k < depth; ++k, x += ldx, packed += row) {
     for (std::int64_t j = 0; j < last; j += kLanes<T>) store(load(x + j), packed + j);
-    store(load_part(x + last, rest), packed + last);
+    store(load_first(x + last, rest), packed + last);
   }
 }
 

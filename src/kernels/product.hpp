@@ -10,9 +10,6 @@
 
 namespace taper::kernels {
 
-template <class T>
-inline constexpr int kLanes = kVectorWidth / static_cast<int>(sizeof(T));
-
 /// The largest block of a product: what one unit of work computes, and the terms it takes at a time.
 inline constexpr std::int64_t kBlockRows = 96;
 inline constexpr std::int64_t kBlockColumns = 128;

@@ -87,7 +87,7 @@ void multiply_line_tile(const LineOperands<T>& x, T* sums, std::int64_t row, boo
   for (std::int64_t line = 0; line < x.lines; ++line) {
     const T *a = x.a + line * x.a_line, *b = x.b + line * x.b_line;
     for (std::int64_t l = 0; l < x.width - rest; l += kLanes<T>) add(a + l, b + l, [](const T* p) { return load(p); });
-    if (rest != 0) add(a + x.width - rest, b + x.width - rest, [rest](const T* p) { return load_part(p, rest); });
+    if (rest != 0) add(a + x.width - rest, b + x.width - rest, [rest](const T* p) { return load_first(p, rest); });
   }
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)

@@ -93,8 +93,7 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
     }
   alignas(kVectorWidth) T total[R * W * kLanes<T>];
   const Vectors<T> totals{total, W * kLanes<T>, kSide<T>};
-  const Vectors<const T> before{total, W * kLanes<T>, kSide<T>};
-  const Vectors<const T>* start = &t.from;
+  Vectors<const T> start = t.from;
   std::int64_t k = first;
   do {
     const bool ends = kTileDepth<T> == kChain<T> || end - k <= kChain<T>;
@@ -128,15 +127,15 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
         for (int i = 0; i < kPointers; ++i) row[i] += a_step;
     }
     const Vectors<T>& results = ends ? t.to : totals;
-    const std::int64_t from_row = start->row, to_row = results.row;
+    const std::int64_t from_row = start.row, to_row = results.row;
     const T* from[W];
     T* to[W];
 #pragma GCC unroll 8
     for (int v = 0; v < W; ++v) {
-      from[v] = start->data + start->vector[v];
+      from[v] = start.data + start.vector[v];
       to[v] = results.data + results.vector[v];
     }
-    start = &before;
+    start = {totals.data, totals.row, totals.vector};
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8

@@ -42,7 +42,7 @@ struct TanhCell {
   [[gnu::flatten]] static void backward(std::int64_t n, const CellBackward<T>& s) {
     // da = dh (1 - h^2)
     for (AnyPack at{0, n}; at; at.next<T>()) {
-      const Pack<T> h = at(s.h);
+      const Vector<T> h = at(s.h);
       at.store(s.da, (at(s.dy) + at(s.dh)) * (1 - h * h));
     }
   }
@@ -56,14 +56,14 @@ struct ReluCell {
   [[gnu::flatten]] static void forward(std::int64_t n, const CellForward<T>& s) {
     // h = max(a, 0); NaN stays NaN
     for (AnyPack at{0, n}; at; at.next<T>()) {
-      const Pack<T> a = at(s.gates);
-      at.store(s.h, a <= 0 ? Pack<T>{} : a);
+      const Vector<T> a = at(s.gates);
+      at.store(s.h, a <= 0 ? Vector<T>{} : a);
     }
   }
   template <class T>
   [[gnu::flatten]] static void backward(std::int64_t n, const CellBackward<T>& s) {
     // da = dh where h > 0
-    for (AnyPack at{0, n}; at; at.next<T>()) at.store(s.da, at(s.h) <= 0 ? Pack<T>{} : at(s.dy) + at(s.dh));
+    for (AnyPack at{0, n}; at; at.next<T>()) at.store(s.da, at(s.h) <= 0 ? Vector<T>{} : at(s.dy) + at(s.dh));
   }
 };
 
@@ -77,7 +77,7 @@ struct LstmCell {
     // c_t = f c_{t-1} + i g,  h_t = o tanh(c_t)
     for (AnyPack at{0, 2 * n}; at; at.next<T>()) at.store(gi, vector_sigmoid(at(gi)));
     for (AnyPack at{0, n}; at; at.next<T>()) {
-      const Pack<T> g = vector_tanh(at(gg));
+      const Vector<T> g = vector_tanh(at(gg));
       at.store(gg, g);
       at.store(go, vector_sigmoid(at(go)));
       at.store(s.extra, fused(at(gf), at(s.c_before), at(gi) * g));
@@ -91,9 +91,9 @@ struct LstmCell {
     // dc_t += dh o (1 - tanh(c)^2);  di = dc g i (1 - i), df = dc c_{t-1} f (1 - f), dg = dc i (1 - g^2),
     // do = dh tanh(c) o (1 - o);  dc_{t-1} = dc f
     for (AnyPack at{0, n}; at; at.next<T>()) {
-      const Pack<T> dh = at(s.dy) + at(s.dh), t = vector_tanh(at(s.extra));
-      const Pack<T> i = at(gi), f = at(gf), g = at(gg), o = at(go);
-      const Pack<T> dc = at(s.dc) + dh * o * (1 - t * t);
+      const Vector<T> dh = at(s.dy) + at(s.dh), t = vector_tanh(at(s.extra));
+      const Vector<T> i = at(gi), f = at(gf), g = at(gg), o = at(go);
+      const Vector<T> dc = at(s.dc) + dh * o * (1 - t * t);
       at.store(di, dc * g * (i * (1 - i)));
       at.store(df, dc * at(s.c_before) * (f * (1 - f)));
       at.store(dg, dc * i * (1 - g * g));
@@ -113,7 +113,7 @@ struct GruCell {
     // n = tanh(a_n + r hidden),  h_t = n + z (h_{t-1} - n)
     for (AnyPack at{0, 2 * n}; at; at.next<T>()) at.store(gr, vector_sigmoid(at(gr)));
     for (AnyPack at{0, n}; at; at.next<T>()) {
-      const Pack<T> m = vector_tanh(fused(at(gr), at(s.extra), at(gn)));
+      const Vector<T> m = vector_tanh(fused(at(gr), at(s.extra), at(gn)));
       at.store(gn, m);
       at.store(s.h, fused(at(gz), at(s.h_before) - m, m));
     }
@@ -125,10 +125,10 @@ struct GruCell {
     // dn = dh (1 - z) (1 - n^2), dz = dh (h_{t-1} - n) z (1 - z), dr = dn hidden r (1 - r);
     // on the hidden side dr, dz and dn r;  dh_{t-1} = dh z
     for (AnyPack at{0, n}; at; at.next<T>()) {
-      const Pack<T> dh = at(s.dy) + at(s.dh), r = at(gr), z = at(gz), m = at(gn);
-      const Pack<T> d_new = dh * (1 - z) * (1 - m * m);
-      const Pack<T> d_update = dh * (at(s.h_before) - m) * (z * (1 - z));
-      const Pack<T> d_reset = d_new * at(s.extra) * (r * (1 - r));
+      const Vector<T> dh = at(s.dy) + at(s.dh), r = at(gr), z = at(gz), m = at(gn);
+      const Vector<T> d_new = dh * (1 - z) * (1 - m * m);
+      const Vector<T> d_update = dh * (at(s.h_before) - m) * (z * (1 - z));
+      const Vector<T> d_reset = d_new * at(s.extra) * (r * (1 - r));
       at.store(dr, d_reset);
       at.store(hr, d_reset);
       at.store(dz, d_update);

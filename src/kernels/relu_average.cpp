@@ -14,9 +14,9 @@ namespace taper::kernels {
 namespace {
 
 using average::Factors;
-using Floats = average::Vec<float>;
+using Floats = Vector<float>;
 
-constexpr std::int64_t kWidth = average::kLanes<float>;
+constexpr std::int64_t kWidth = kLanes<float>;
 using All = std::make_integer_sequence<int, static_cast<int>(kWidth)>;
 
 /// Rows of results, and of bits: four words for each vector of results, of the elements in front and behind in two

@@ -31,7 +31,7 @@ void map_elements(const Moments& m, std::int64_t n, const T* x, const T* w, cons
   // y_j = (x_j - mean) rstd w_j + b_j
   for_each_pack<T>(
       n, [=](auto at) __attribute__((always_inline)) {
-        Pack<T> v = normal(at(x));
+        Vector<T> v = normal(at(x));
         if (w) v *= at(w);
         if (b) v += at(b);
         at.store(y, v);
@@ -76,7 +76,7 @@ SumPair element_sums(const ElementRows<T>& s, const Affine<T> normal, const T* d
   double sums[2];
   sum_packs<T, 2, 4>(
       s.p.channels, sums, [ =, w = s.w ](auto at, auto& sum) __attribute__((always_inline)) {
-        Pack<T> g = at(dy);
+        Vector<T> g = at(dy);
         if (w) g *= at(w);
         sum[0] += g;
         sum[1] = fused(g, normal(at(x, normal.center)), sum[1]);
@@ -98,17 +98,17 @@ void element_gradients(const ElementRows<T>& s, bool first) {
   }
   for_each_pack<T>(
       s.p.channels, [&](auto at) __attribute__((always_inline)) {
-        Pack<T> dw = {}, db = {};
+        Vector<T> dw = {}, db = {};
         if (!first && s.dw) dw = at(s.dw), db = at(s.db);
       // dx_j = rstd (dy_j w_j - mean(g) - h_j mean(g h)),  dw_j += dy_j h_j,  db_j += dy_j
 #pragma GCC unroll 4
         for (int r = 0; r < R; ++r) {
-          const Pack<T> g = at(s.dy + r * s.pitch), h = fused(at(s.x + r * s.pitch) - center[r], rstd[r], rest[r]);
+          const Vector<T> g = at(s.dy + r * s.pitch), h = fused(at(s.x + r * s.pitch) - center[r], rstd[r], rest[r]);
           dw = fused(g, h, dw);
           db += g;
           if (!s.dx) continue;
           T* const dx = s.dx + r * s.pitch;
-          const Pack<T> v = fused(s.w ? g * at(s.w) : g, rstd[r], fused(h, slope[r], shift[r]));
+          const Vector<T> v = fused(s.w ? g * at(s.w) : g, rstd[r], fused(h, slope[r], shift[r]));
           at.store(dx, s.add ? at(dx) + v : v);
         }
         if (s.dw) at.store(s.dw, dw), at.store(s.db, db);

@@ -23,7 +23,7 @@ void softmax_rows(const SoftmaxGroup& g, const T* x, T* y) {
     else
       sum_packs<T, 1, 1>(
           g.n, sum, [ =, below = top[c], to = y + g.begin(c) ](auto at, auto& sums) __attribute__((always_inline)) {
-            const Pack<T> e = vector_exp(at(from, kNothing<T>) - below);
+            const Vector<T> e = vector_exp(at(from, kNothing<T>) - below);
             at.store(to, e);
             sums[0] += e;
           });

@@ -29,8 +29,8 @@ template <int Quad, int High, class V, int... I>
 
 /// v[i][j] = v[j][i] for as many vectors as one has elements.
 template <class T>
-[[gnu::always_inline]] inline void turn_square(typename Full<T>::type* v) {
-  using V = typename Full<T>::type;
+[[gnu::always_inline]] inline void turn_square(Vector<T>* v) {
+  using V = Vector<T>;
   constexpr int n = kVectorWidth / static_cast<int>(sizeof(T)), quad = 16 / static_cast<int>(sizeof(T));
   constexpr auto lanes = std::make_integer_sequence<int, n>();
   // Parts of 16 bytes go to their places,

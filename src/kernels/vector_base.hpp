@@ -66,8 +66,8 @@ inline V each(double c) {
 // once, the larger and the smaller of two (b if one is NaN), v 2^n, 1 / x within 2^-14 of it, and sixteen numbers
 // looked up.
 
-using FullFloat = Full<float>::type;
-using FullDouble = Full<double>::type;
+using FullFloat = Vector<float>;
+using FullDouble = Vector<double>;
 
 inline float fused(float a, float b, float c) {
 #ifdef __FMA__

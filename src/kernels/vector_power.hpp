@@ -63,11 +63,11 @@ inline Doubles positive_power_of_float(Doubles a, Doubles y) {
   const Doubles q = fused(polynomial(kQ, rest), rest, 0.4999999404), scale = power_of_two(shifted);
   return power_with_ends(a, y, fused(scale, fused(rest * rest, q, rest), scale));
 }
-inline Pack<float> positive_power(Pack<float> a, Pack<float> y) {
-  float base[kPackLanes<float>], exponent[kPackLanes<float>];
+inline Vector<float> positive_power(Vector<float> a, Vector<float> y) {
+  float base[kLanes<float>], exponent[kLanes<float>];
   std::memcpy(base, &a, sizeof a);
   std::memcpy(exponent, &y, sizeof y);
-  for (int k = 0; k < kPackLanes<float>; k += kDoubles) {
+  for (int k = 0; k < kLanes<float>; k += kDoubles) {
     const AsManyFloats p =
         __builtin_convertvector(positive_power_of_float(ElementsAt{k}(base), ElementsAt{k}(exponent)), AsManyFloats);
     std::memcpy(base + k, &p, sizeof p);

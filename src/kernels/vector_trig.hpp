@@ -59,8 +59,8 @@ inline Doubles near_sine_of_float(Doubles x, std::uint64_t cosine) {
   return quadrant_bit(shifted, cosine, 1) ? -y : y;
 }
 
-inline Pack<double> near_sine_of(Pack<double> x, std::uint64_t cosine) { return near_sine(x, cosine); }
-inline Pack<float> near_sine_of(Pack<float> x, std::uint64_t cosine) {
+inline Vector<double> near_sine_of(Vector<double> x, std::uint64_t cosine) { return near_sine(x, cosine); }
+inline Vector<float> near_sine_of(Vector<float> x, std::uint64_t cosine) {
   AsManyFloats half[2];
   std::memcpy(half, &x, sizeof half);
   for (AsManyFloats& h : half)

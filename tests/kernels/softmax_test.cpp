@@ -116,6 +116,22 @@ TEST_CASE("softmax is stable for large numbers and gives NaN where PyTorch does"
   CHECK(same_values(forward<double>(s, {1, kNaN, 2}, false), {kNaN, kNaN, kNaN}));
 }
 
+TEMPLATE_TEST_CASE("softmax is stable for large numbers in rows of any length", "", float, double) {
+  using T = TestType;
+  for (const Size& s : {Size{2, 5, 1}, Size{2, 37, 1}, Size{1, 1031, 1}, Size{20, 5, 1}, Size{2, 5, 7}})
+    for (const T far : {T(1000), T(-1000)})
+      for (bool log : {false, true}) {
+        INFO(s.outer << " " << s.n << " " << s.inner << " " << far << " " << log);
+        auto x = numbers<T>(s.numel(), 1, -3, 3);
+        Doubles near(x.size());
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          x[i] += far;
+          near[i] = static_cast<double>(x[i] - far);
+        }
+        CHECK(distance(forward(s, x, log), naive(s, near, log)) < (sizeof(T) == sizeof(float) ? 2e-7 : 1e-14));
+      }
+}
+
 TEST_CASE("softmax gives the same bits on any number of threads") {
   for (const Size& s : {Size{701, 11, 1}, Size{3, 11, 701}}) {
     const auto x = numbers<float>(s.numel(), 1), dy = numbers<float>(s.numel(), 2);
