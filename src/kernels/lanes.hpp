@@ -16,11 +16,12 @@ inline constexpr int kDoubles = kVectorWidth / 8;
 using Doubles = Vector<double>;
 using AsManyFloats = Several<float, kDoubles>::type;
 
-// With masks for AVX-512: GCC 12 would convert the halves one by one, and takes what has none for a use of what is not
-// initialised.
+// GCC 12 would convert the halves one by one, and takes what has no mask for a use of what is not initialised.
 [[gnu::always_inline]] inline Doubles as_doubles(AsManyFloats v) {
 #if defined(__AVX512F__)
   return _mm512_maskz_cvtps_pd(0xff, v);
+#elif defined(__AVX2__)
+  return _mm256_cvtps_pd(v);
 #else
   return __builtin_convertvector(v, Doubles);
 #endif
@@ -28,6 +29,8 @@ using AsManyFloats = Several<float, kDoubles>::type;
 [[gnu::always_inline]] inline AsManyFloats as_floats(const Doubles& v) {
 #if defined(__AVX512F__)
   return _mm512_maskz_cvtpd_ps(0xff, v);
+#elif defined(__AVX2__)
+  return _mm256_cvtpd_ps(v);
 #else
   return __builtin_convertvector(v, AsManyFloats);
 #endif

@@ -71,13 +71,29 @@ struct PartPack {
   }
   template <class T>
   [[gnu::always_inline]] void store(T* y, Vector<T> v) const {
-    store_first<T>(v, count, y + i);
+    store_halves(__m256(v), count * static_cast<int>(sizeof(T) / sizeof(float)), y + i);
   }
 
  private:
   template <class T>
   __m256i mask() const {
     return first_lanes(count, sizeof(T));
+  }
+  // Stores with a mask take several times as long. Out of line: every loop over packs ends with them.
+  [[gnu::noinline]] static void store_halves(__m256 v, int floats, void* y) {
+    auto* to = static_cast<float*>(y);
+    __m128 part = _mm256_castps256_ps128(v);
+    if ((floats & 4) != 0) {
+      _mm_storeu_ps(to, part);
+      part = _mm256_extractf128_ps(v, 1);
+      to += 4;
+    }
+    if ((floats & 2) != 0) {
+      _mm_storel_pi(reinterpret_cast<__m64*>(to), part);
+      part = _mm_movehl_ps(part, part);
+      to += 2;
+    }
+    if ((floats & 1) != 0) _mm_store_ss(to, part);
   }
 #else
   template <class T>
@@ -138,11 +154,14 @@ template <class T, class Body>
 /// y_i = value(at), or += with `add`; the values may be of elements that are stored over.
 template <class T, class Value>
 [[gnu::always_inline]] inline void store_packs(T* y, std::int64_t n, bool add, const Value& value) {
-  for_each_pack<T>(
-      n, [=](auto at) __attribute__((always_inline)) {
-        const Vector<T> v = value(at);
-        at.store(y, add ? at(y) + v : v);
-      });
+  const auto sum = [=](auto at) __attribute__((always_inline)) { return add ? at(y) + value(at) : value(at); };
+  // One loop for both takes up to a quarter more time; what is not float32 or has no wide vectors is kept small.
+  if (kVectorWidth > 16 && sizeof(T) == sizeof(float) && !add)
+    for_each_pack<T>(
+        n, [=](auto at) __attribute__((always_inline)) { at.store(y, value(at)); });
+  else
+    for_each_pack<T>(
+        n, [=](auto at) __attribute__((always_inline)) { at.store(y, sum(at)); });
 }
 
 /// The sum of a pack's lanes; in double from half of them on.

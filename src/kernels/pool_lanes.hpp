@@ -41,7 +41,7 @@ template <class A, class T>
 #if defined(__AVX512F__)
     _mm256_mask_storeu_ps(y, static_cast<__mmask8>(first_lanes(n)), as_floats(v));
 #elif defined(__AVX2__)
-    store_halves(_mm256_castps128_ps256(as_floats(v)), n, y);
+    _mm_maskstore_ps(y, _mm256_castsi256_si128(first_lanes(n, sizeof(T))), as_floats(v));
 #else
     T part[kLanes<A>];
     store<A>(v, part);

@@ -175,10 +175,12 @@ constexpr TileWidths<T> tile_widths() {
   if constexpr (kHalfLanes<T> != 0 && (R == 12 || R == 8 || R == 4 || R <= 2))
     tiles.half = multiply_tile<T, R, 1, kBoth, typename Several<T, kHalfLanes<T>>::type>;
   // Tiles of narrow vectors have little to do for each term: the look-ups cost them a twentieth.
-  if constexpr (kVectorWidth == 32 && R >= 4) tiles.pair[kNeither] = multiply_tile<T, R, 2, kNeither>;
-  if constexpr (kVectorWidth == 32 && R >= 5 && sizeof(T) == sizeof(float)) {
-    tiles.pair[kA] = multiply_tile<T, R, 2, kA>;
-    tiles.pair[kB] = multiply_tile<T, R, 2, kB>;
+  if constexpr (kVectorWidth == 32 && R >= 5) {
+    tiles.pair[kNeither] = multiply_tile<T, R, 2, kNeither>;
+    if constexpr (sizeof(T) == sizeof(float)) {
+      tiles.pair[kA] = multiply_tile<T, R, 2, kA>;
+      tiles.pair[kB] = multiply_tile<T, R, 2, kB>;
+    }
   }
   return tiles;
 }

@@ -69,7 +69,8 @@ void softmax_group(const SoftmaxGroup& g, const T* x, T* y) {
 }
 
 template <class T>
-void softmax_grad_rows(const SoftmaxGroup& g, const T* dy, const T* y, T* dx, bool add) {
+void softmax_grad_rows(const SoftmaxGroup& g, const T* dy, const T* y, T* dx,
+                                                           bool add) {
   T dot[kSoftmaxRows];
   // dot = sum dy_j y_j
   for (std::int64_t c = 0; c < g.width; ++c) {

@@ -50,26 +50,8 @@ inline __mmask16 first_lanes(std::int64_t n) { return static_cast<__mmask16>((1u
 #elif defined(__AVX2__)
 /// Selects the first n of a vector's elements that are `bytes` long.
 inline __m256i first_lanes(std::int64_t n, std::int64_t bytes) {
-  alignas(32) static constexpr std::int32_t kSelect[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kSelect + 8 - n * bytes / 4));
-}
-
-/// Stores the first n of eight elements of 4 bytes by halves: with a mask that takes several times as long.
-[[gnu::noinline]] inline void store_halves(__m256 v, std::int64_t n, void* y) {
-  auto* to = static_cast<float*>(y);
-  if (n == 8) return _mm256_storeu_ps(to, v);
-  __m128 part = _mm256_castps256_ps128(v);
-  if ((n & 4) != 0) {
-    _mm_storeu_ps(to, part);
-    part = _mm256_extractf128_ps(v, 1);
-    to += 4;
-  }
-  if ((n & 2) != 0) {
-    _mm_storel_pi(reinterpret_cast<__m64*>(to), part);
-    part = _mm_movehl_ps(part, part);
-    to += 2;
-  }
-  if ((n & 1) != 0) _mm_store_ss(to, part);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n * bytes / 4)),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 #endif
 
@@ -102,7 +84,10 @@ template <class T>
   else
     _mm512_mask_storeu_pd(y, static_cast<__mmask8>(first_lanes(n)), v);
 #elif defined(__AVX2__)
-  store_halves(__m256(v), n * static_cast<std::int64_t>(sizeof(T) / sizeof(float)), y);
+  if constexpr (std::is_same_v<T, float>)
+    _mm256_maskstore_ps(y, first_lanes(n, sizeof(T)), v);
+  else
+    _mm256_maskstore_pd(y, first_lanes(n, sizeof(T)), v);
 #else
   T part[kLanes<T>];
   store(v, part);
