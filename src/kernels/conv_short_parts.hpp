@@ -2,6 +2,7 @@
 
 #include "kernels/conv_geometry.hpp"
 #include "kernels/lane_mask.hpp"
+#include "kernels/product_vector.hpp"
 
 // What convolutions along short lines are made of; for processors whose vectors can be read and written in part.
 namespace taper::kernels {

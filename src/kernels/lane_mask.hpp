@@ -1,7 +1,8 @@
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/lanes.hpp"
-#include "kernels/product_vector.hpp"
 
 // Some of the floats of a vector; for processors whose vectors can be read and written in part.
 namespace taper::kernels {
@@ -12,7 +13,7 @@ using LaneMask = __mmask16;
 
 /// The lanes from `first` to before `last`, which may be any numbers.
 inline LaneMask lanes_between(std::int64_t first, std::int64_t last) {
-  const auto before = [](std::int64_t n) { return first_lanes(std::clamp<std::int64_t>(n, 0, kLanes<float>)); };
+  const auto before = [](std::int64_t n) { return first_lanes<float>(std::clamp<std::int64_t>(n, 0, kLanes<float>)); };
   return static_cast<LaneMask>(before(last) & ~before(first));
 }
 
@@ -40,7 +41,7 @@ inline void store_lanes(const Vector<float>& v, std::int64_t n, float* y) {
 using LaneMask = __m256i;
 
 inline LaneMask lanes_between(std::int64_t first, std::int64_t last) {
-  const auto before = [](std::int64_t n) { return first_lanes(std::clamp<std::int64_t>(n, 0, kLanes<float>), 4); };
+  const auto before = [](std::int64_t n) { return first_lanes<float>(std::clamp<std::int64_t>(n, 0, kLanes<float>)); };
   return _mm256_andnot_si256(before(first), before(last));
 }
 

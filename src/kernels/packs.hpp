@@ -46,27 +46,22 @@ struct PartPack {
 
 #if defined(__AVX512F__)
   [[gnu::always_inline]] Vector<float> operator()(const float* x, float absent = 0) const {
-    return Vector<float>(_mm512_mask_loadu_ps(__m512(pack_of(absent)), static_cast<__mmask16>(mask()), x + i));
+    return Vector<float>(_mm512_mask_loadu_ps(__m512(pack_of(absent)), first_lanes<float>(count), x + i));
   }
   [[gnu::always_inline]] Vector<double> operator()(const double* x, double absent = 0) const {
-    return Vector<double>(_mm512_mask_loadu_pd(__m512d(pack_of(absent)), static_cast<__mmask8>(mask()), x + i));
+    return Vector<double>(_mm512_mask_loadu_pd(__m512d(pack_of(absent)), first_lanes<double>(count), x + i));
   }
-  [[gnu::always_inline]] void store(float* y, Vector<float> v) const {
-    _mm512_mask_storeu_ps(y + i, static_cast<__mmask16>(mask()), __m512(v));
+  template <class T>
+  [[gnu::always_inline]] void store(T* y, Vector<T> v) const {
+    store_first<T>(v, count, y + i);
   }
-  [[gnu::always_inline]] void store(double* y, Vector<double> v) const {
-    _mm512_mask_storeu_pd(y + i, static_cast<__mmask8>(mask()), __m512d(v));
-  }
-
- private:
-  unsigned mask() const { return (1U << count) - 1; }
 #elif defined(__AVX2__)
   [[gnu::always_inline]] Vector<float> operator()(const float* x, float absent = 0) const {
-    const __m256 lanes = __m256(mask<float>()), v = _mm256_maskload_ps(x + i, __m256i(lanes));
+    const __m256 lanes = __m256(first_lanes<float>(count)), v = _mm256_maskload_ps(x + i, __m256i(lanes));
     return Vector<float>(_mm256_blendv_ps(__m256(pack_of(absent)), v, lanes));
   }
   [[gnu::always_inline]] Vector<double> operator()(const double* x, double absent = 0) const {
-    const __m256d lanes = __m256d(mask<double>()), v = _mm256_maskload_pd(x + i, __m256i(lanes));
+    const __m256d lanes = __m256d(first_lanes<double>(count)), v = _mm256_maskload_pd(x + i, __m256i(lanes));
     return Vector<double>(_mm256_blendv_pd(__m256d(pack_of(absent)), v, lanes));
   }
   template <class T>
@@ -75,10 +70,6 @@ struct PartPack {
   }
 
  private:
-  template <class T>
-  __m256i mask() const {
-    return first_lanes(count, sizeof(T));
-  }
   // Stores with a mask take several times as long. Out of line: every loop over packs ends with them.
   [[gnu::noinline]] static void store_halves(__m256 v, int floats, void* y) {
     auto* to = static_cast<float*>(y);

@@ -12,6 +12,15 @@
 /// The vectors that average pools are made of: of the type of elements, and of that in which sums are taken.
 namespace taper::kernels::average {
 
+/// The p-th vector of A that the lanes of v make.
+template <class A, class V>
+[[gnu::always_inline]] inline Vector<A> part_of(const V& v, int p) {
+  if constexpr (std::is_same_v<V, Vector<A>>)
+    return v;
+  else
+    return as_doubles(half_of(v, p));
+}
+
 /// Stores a vector of A as T.
 template <class A, class T>
 [[gnu::always_inline]] inline void store(const Vector<A>& v, T* y) {
@@ -23,15 +32,6 @@ template <class A, class T>
   }
 }
 
-/// The p-th vector of A that the lanes of v make.
-template <class A, class V>
-[[gnu::always_inline]] inline Vector<A> part_of(const V& v, int p) {
-  if constexpr (std::is_same_v<V, Vector<A>>)
-    return v;
-  else
-    return as_doubles(half_of(v, p));
-}
-
 /// The same of the first `n` lanes; nothing beyond them is written.
 template <class A, class T>
 [[gnu::always_inline]] inline void store_first(const Vector<A>& v, std::int64_t n, T* y) {
@@ -39,9 +39,9 @@ template <class A, class T>
     kernels::store_first<T>(v, n, y);
   } else {
 #if defined(__AVX512F__)
-    _mm256_mask_storeu_ps(y, static_cast<__mmask8>(first_lanes(n)), as_floats(v));
+    _mm256_mask_storeu_ps(y, first_lanes<A>(n), as_floats(v));
 #elif defined(__AVX2__)
-    _mm_maskstore_ps(y, _mm256_castsi256_si128(first_lanes(n, sizeof(T))), as_floats(v));
+    _mm_maskstore_ps(y, _mm256_castsi256_si128(first_lanes<T>(n)), as_floats(v));
 #else
     T part[kLanes<A>];
     store<A>(v, part);

@@ -2,7 +2,7 @@
 
 #include "kernels/product.hpp"
 
-// The vectors that products are made of.
+// What products do with vectors.
 namespace taper::kernels {
 
 // c + a b. The build forbids the compiler to fuse by itself; here it is wanted on every vector alike.

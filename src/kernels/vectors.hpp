@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-// The compiler's vectors, how wide the processor's are, and its instructions.
+// The compiler's vectors, how wide the processor's are, its instructions, and how vectors are read and stored.
 
 namespace taper::kernels {
 
@@ -44,14 +44,16 @@ template <class T>
   std::memcpy(y, &v, sizeof v);
 }
 
+#if defined(__AVX2__)
+/// Selects the first n elements of a vector.
+template <class T>
+[[gnu::always_inline]] inline auto first_lanes(std::int64_t n) {
 #if defined(__AVX512F__)
-/// Selects the first n of a vector's elements.
-inline __mmask16 first_lanes(std::int64_t n) { return static_cast<__mmask16>((1u << n) - 1); }
-#elif defined(__AVX2__)
-/// Selects the first n of a vector's elements that are `bytes` long.
-inline __m256i first_lanes(std::int64_t n, std::int64_t bytes) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n * bytes / 4)),
-                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  return static_cast<std::conditional_t<sizeof(T) == 4, __mmask16, __mmask8>>((1u << n) - 1);
+#else
+  constexpr int each = sizeof(T) / 4;
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n) * each), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+#endif
 }
 #endif
 
@@ -60,14 +62,14 @@ template <class T>
 [[gnu::always_inline]] inline Vector<T> load_first(const T* x, std::int64_t n) {
 #if defined(__AVX512F__)
   if constexpr (std::is_same_v<T, float>)
-    return Vector<T>(_mm512_maskz_loadu_ps(first_lanes(n), x));
+    return Vector<T>(_mm512_maskz_loadu_ps(first_lanes<T>(n), x));
   else
-    return Vector<T>(_mm512_maskz_loadu_pd(static_cast<__mmask8>(first_lanes(n)), x));
+    return Vector<T>(_mm512_maskz_loadu_pd(first_lanes<T>(n), x));
 #elif defined(__AVX2__)
   if constexpr (std::is_same_v<T, float>)
-    return Vector<T>(_mm256_maskload_ps(x, first_lanes(n, sizeof(T))));
+    return Vector<T>(_mm256_maskload_ps(x, first_lanes<T>(n)));
   else
-    return Vector<T>(_mm256_maskload_pd(x, first_lanes(n, sizeof(T))));
+    return Vector<T>(_mm256_maskload_pd(x, first_lanes<T>(n)));
 #else
   T part[kLanes<T>];
   for (int i = 0; i < kLanes<T>; ++i) part[i] = i < n ? x[i] : 0;
@@ -80,14 +82,14 @@ template <class T>
 [[gnu::always_inline]] inline void store_first(const Vector<T>& v, std::int64_t n, T* y) {
 #if defined(__AVX512F__)
   if constexpr (std::is_same_v<T, float>)
-    _mm512_mask_storeu_ps(y, first_lanes(n), v);
+    _mm512_mask_storeu_ps(y, first_lanes<T>(n), v);
   else
-    _mm512_mask_storeu_pd(y, static_cast<__mmask8>(first_lanes(n)), v);
+    _mm512_mask_storeu_pd(y, first_lanes<T>(n), v);
 #elif defined(__AVX2__)
   if constexpr (std::is_same_v<T, float>)
-    _mm256_maskstore_ps(y, first_lanes(n, sizeof(T)), v);
+    _mm256_maskstore_ps(y, first_lanes<T>(n), v);
   else
-    _mm256_maskstore_pd(y, first_lanes(n, sizeof(T)), v);
+    _mm256_maskstore_pd(y, first_lanes<T>(n), v);
 #else
   T part[kLanes<T>];
   store(v, part);
