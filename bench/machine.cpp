@@ -157,7 +157,7 @@ int main() {
     sizes.push_back(size);
     sizes.push_back(size / 2 * 3);
   }
-  sizes.push_back(256 * kMegabyte);
+  if (sizes.back() < 256 * kMegabyte) sizes.push_back(256 * kMegabyte);
   auto* memory = static_cast<char*>(::operator new(sizes.back(), std::align_val_t(4096)));
   std::memset(memory, 1, sizes.back());
   std::printf("  \"bandwidths\": [\n");

@@ -1,16 +1,14 @@
 #pragma once
 
-#include "kernels/vector_base.hpp"
+#include "kernels/pieces.hpp"
 
 // What a normal distribution has beyond a, on one side, times a: t(a) e^(-a^2 / 2), and its derivative
 // w(a) e^(-a^2 / 2). The functions t and w are smooth, and here by polynomials of least error on sixteen pieces, which
-// scripts/fit_normal_tail.py makes and checks. The errors given are those of the polynomials with rounded coefficients.
+// scripts/fit_pieces.py makes and checks. The errors given are those of the polynomials with rounded coefficients.
 
 namespace taper::kernels {
 
-/// Coefficients c[k][piece] of f = c[0] + d (c[1] + d (c[2] + ...)), d being the distance of a from the middle of its
-/// piece. The middles are where a + `start` is a power of two and the three quarters to the next; a piece's number
-/// counts the quarters, modulo 16. `end` is the largest a.
+/// What `in_pieces` takes; `end` is the largest a.
 template <class T>
 struct NormalTail;
 
@@ -181,20 +179,5 @@ struct NormalTail<double> {
        1.6918295489424513e-13, 1.9195534559616775e-13, -1.2794195172249437e-13, 4.504513785753076e-13,
        9.793746103157322e-17, -1.93403102364318e-17, -4.8855156823629406e-17, -3.0256673465815255e-17}};
 };
-
-/// The function with the coefficients `c`, for a from 0 to `NormalTail::end`.
-template <class V, int kTerms>
-inline TwoParts<V> in_pieces(const Element<V> (&c)[kTerms][16], V a) {
-  using Bits = BitsOf<V>;
-  constexpr int kShift = Ieee<Element<V>>::mantissa - 2;
-  constexpr auto kQuarter = BitsOf<Element<V>>(1) << kShift;
-  const Bits place = std::bit_cast<Bits>(a + NormalTail<Element<V>>::start) + kQuarter / 2, piece = place >> kShift;
-  const V d = a - (std::bit_cast<V>(place & -(Bits{} + kQuarter)) - NormalTail<Element<V>>::start);
-  V q = looked_up_in<V>(c[kTerms - 1], piece);
-#pragma GCC unroll 32
-  for (int k = kTerms - 2; k >= 1; --k) q = fused(q, d, looked_up_in<V>(c[k], piece));
-  const V first = looked_up_in<V>(c[0], piece), high = fused(q, d, first);
-  return {high, fused(q, d, first - high)};
-}
 
 }  // namespace taper::kernels

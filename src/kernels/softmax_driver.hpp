@@ -82,7 +82,7 @@ void for_each_exp(const SoftmaxGroup& g, const Argument& argument, const Use& us
     const std::int64_t to = std::min(from + step, g.n);
     for (std::int64_t j = from; j < to; ++j)
       for (std::int64_t c = 0; c < width; ++c) e[(j - from) * width + c] = argument(g.first + j * g.step + c, c);
-    for (std::int64_t k = 0; k < (to - from) * width; ++k) e[k] = vector_exp(e[k]);
+    for (AnyPack at{0, (to - from) * width}; at; at.next<T>()) at.store(e, vector_exp(at(e)));
     for (std::int64_t j = from; j < to; ++j)
       for (std::int64_t c = 0; c < width; ++c) use(c, g.first + j * g.step + c, e[(j - from) * width + c]);
   }

@@ -63,8 +63,8 @@ inline V each(double c) {
 }
 
 // The processor's instructions for what the language has no word for, or GCC 12 no single instruction: a b + c rounded
-// once, the larger and the smaller of two (b if one is NaN), v 2^n, 1 / x within 2^-14 of it, and sixteen numbers
-// looked up.
+// once, the larger and the smaller of two (b if one is NaN), v 2^n, 1 / x within 2^-14 of it, the whole n and the m in
+// [3/4, 3/2) of x = 2^n m (m is NaN if x < 0) or the n for m in [1, 2), and sixteen numbers looked up.
 
 using FullFloat = Vector<float>;
 using FullDouble = Vector<double>;
@@ -108,6 +108,10 @@ inline FullDouble times_power(FullDouble v, FullDouble n) {
 inline FullFloat root_of(FullFloat x) { return FullFloat(_mm512_maskz_sqrt_ps(0xffff, __m512(x))); }
 inline FullDouble root_of(FullDouble x) { return FullDouble(_mm512_maskz_sqrt_pd(0xff, __m512d(x))); }
 inline FullFloat rough_reciprocal(FullFloat x) { return FullFloat(_mm512_maskz_rcp14_ps(0xffff, __m512(x))); }
+inline FullFloat exponent_of(FullFloat x) { return FullFloat(_mm512_maskz_getexp_ps(0xffff, __m512(x))); }
+inline FullFloat mantissa_of(FullFloat x) {
+  return FullFloat(_mm512_maskz_getmant_ps(0xffff, __m512(x), _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan));
+}
 inline FullFloat looked_up(const float (&table)[16], BitsOf<FullFloat> index) {
   return FullFloat(_mm512_maskz_permutexvar_ps(0xffff, __m512i(index), _mm512_loadu_ps(table)));
 }

@@ -108,16 +108,18 @@ template <class V>
 /// x Phi(x): 1.6 ulp.
 template <class V>
 [[gnu::always_inline]] inline V vector_gelu(V x) {
-  const V a = at_most<V>(NormalTail<Element<V>>::end, magnitude_of(x));
+  using Tail = NormalTail<Element<V>>;
+  const V a = at_most<V>(Tail::end, magnitude_of(x));
   const ExpParts<V> power = normal_bell(a);
-  const auto [tail, low] = in_pieces<V>(NormalTail<Element<V>>::tail, a);
+  const auto [tail, low] = in_pieces<V>(Tail::tail, Tail::start, a);
   return gated(x, scaled_down(tail + fused(tail, power.rest, fused(low, power.rest, low)), power.shifted));
 }
 template <class V>
 [[gnu::always_inline]] inline V vector_gelu_slope(V x) {
-  const V a = at_most<V>(NormalTail<Element<V>>::end, magnitude_of(x));
+  using Tail = NormalTail<Element<V>>;
+  const V a = at_most<V>(Tail::end, magnitude_of(x));
   const ExpParts<V> power = normal_bell(a);
-  const V slope = in_pieces<V>(NormalTail<Element<V>>::slope, a).high;
+  const V slope = in_pieces<V>(Tail::slope, Tail::start, a).high;
   return gate_slope(x, scaled_down(fused(slope, power.rest, slope), power.shifted));
 }
 

@@ -2,13 +2,14 @@
 
 #include <limits>
 
-#include "kernels/vector_base.hpp"
+#include "kernels/tanh_pieces.hpp"
 
 // exp, log and their relatives for float and double, written so that compilers turn a loop over them into vector
-// code: no branches, no calls, no tables. A result depends on the argument alone and has the same bits in scalar and
-// in vector code for one instruction set, because nothing is reordered and `fused` says what is. Special values are
-// those of the standard library; the errors given are the largest measured over all exponents, in units in the last
-// place (ulp). All are for numbers (V is float or double) and for vectors of them, lane by lane.
+// code: no branches, no calls; but floats in 64 bytes are best given as vectors, whose sixteen lanes some functions
+// look up in tables at once. A result depends on the argument alone and has the same bits in scalar and in vector code
+// for one instruction set, because nothing is reordered and `fused` says what is. Special values are those of the
+// standard library; the errors given are the largest measured over all exponents, in units in the last place (ulp). All
+// are for numbers (V is float or double) and for vectors of them, lane by lane.
 //
 // Sources: log and tanh after S. Moshier's Cephes library, log of doubles after FreeBSD's msun; e^r has polynomials of
 // least error.
@@ -41,6 +42,35 @@ inline ExpParts<V> exp_parts(V x, V beyond = V{}) {
   }
 }
 
+#ifdef __AVX512F__
+/// Whether V's function is that for vectors of 64 bytes: of one number too, which counts as sixteen.
+template <class V>
+inline constexpr bool kInPieces = std::is_same_v<V, FullFloat> || std::is_same_v<V, float>;
+
+/// f(x) for either.
+template <class V, class F>
+inline V all_or_one(F f, V x) {
+  if constexpr (std::is_same_v<V, float>)
+    return f(x + FullFloat{})[0];
+  else
+    return f(x);
+}
+
+/// e^x = 2^(n / 16) e^r, for x between the bounds of `vector_exp`, where the processor looks up sixteen numbers.
+inline FullFloat exp_in_pieces(FullFloat x) {
+  static constexpr float kRoot[] = {1,          1.0442737f, 1.0905077f, 1.1387886f, 1.1892071f, 1.2418578f,
+                                    1.2968396f, 1.3542556f, 1.4142135f, 1.4768262f, 1.5422108f, 1.6104903f,
+                                    1.6817929f, 1.7562522f, 1.8340081f, 1.9152066f};
+  constexpr float kWhole = Ieee<float>::whole;
+  const FullFloat shifted = fused(x, 23.083121f, kWhole), n = shifted - kWhole;
+  // x = n ln 2 / 16 + r,  e^r = 1 + r + r^2 q(r) within 2e-9
+  const FullFloat r = fused(n, -1.9966366e-6f, fused(n, -4.3319702e-2f, x));
+  const FullFloat rest = fused(r * r, fused(r, 1.6667052e-1f, 5.000162e-1f), r);
+  const FullFloat root = looked_up(kRoot, std::bit_cast<BitsOf<FullFloat>>(shifted));
+  return times_power(fused(root, rest, root), n * 0.0625f);
+}
+#endif
+
 /// The least argument of interest to e^x: less gives 0 all the same.
 template <class V>
 inline constexpr Element<V> kLeastPower = by_size<V>(-104, -746);
@@ -48,14 +78,22 @@ inline constexpr Element<V> kLeastPower = by_size<V>(-104, -746);
 /// e^x for x <= 0, as `vector_exp`.
 template <class V>
 inline V vector_exp_negative(V x) {
-  const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, x));
+  x = at_least<V>(kLeastPower<V>, x);
+#ifdef __AVX512F__
+  if constexpr (kInPieces<V>) return all_or_one(exp_in_pieces, x);
+#endif
+  const auto [shifted, rest] = exp_parts(x);
   return scaled_down(1 + rest, shifted);
 }
 
-/// e^x: 0.9 ulp.
+/// e^x: 1.1 ulp.
 template <class V>
 inline V vector_exp(V x) {
-  const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, at_most<V>(by_size<V>(89, 710), x)));
+  x = at_least<V>(kLeastPower<V>, at_most<V>(by_size<V>(89, 710), x));
+#ifdef __AVX512F__
+  if constexpr (kInPieces<V>) return all_or_one(exp_in_pieces, x);
+#endif
+  const auto [shifted, rest] = exp_parts(x);
   return scaled_by_power(1 + rest, shifted);
 }
 
@@ -115,10 +153,34 @@ inline LogParts<V> log_parts(V x) {
   return {m - 1, n};
 }
 
-/// The natural logarithm: 0.8 ulp.
+#ifdef __AVX512F__
+/// log x where the processor takes numbers apart: m c = 1 + r for m in [3/4, 3/2) and a c for each of 16 pieces of it,
+/// log x = n ln 2 - log c + log(1 + r). Near 1, c is 1; else the float near the middle's inverse whose logarithm is
+/// nearest to a multiple of 2^-16, and ln 2 = 22713 / 32768 + 1.43e-6, so that the first two terms add up exactly.
+/// Special values need no care.
+inline FullFloat log_in_pieces(FullFloat x) {
+  static constexpr float kFactor[] = {1,           0.91786164f, 0.86289614f, 0.8212983f, 0.77943087f, 0.74152845f,
+                                      0.71087205f, 0.6792614f,  1.3020586f,  1.2577115f, 1.2099724f,  1.1691363f,
+                                      1.1174376f,  1.0800376f,  1.0434434f,  1};
+  static constexpr float kLog[] = {0.0f,         0.08570862f,  0.14746094f,   0.1968689f,   0.24919128f,  0.29904175f,
+                                   0.34126282f,  0.38674927f,  -0.26394653f,  -0.22929382f, -0.19059753f, -0.15626526f,
+                                   -0.11103821f, -0.07699585f, -0.042526245f, 0.0f};
+  // log(1 + r) = r + r^2 p(r),  r in [-0.032, 0.063], within 3e-9 of it
+  const FullFloat m = mantissa_of(x), n = exponent_of(x) - exponent_of(m);
+  const BitsOf<FullFloat> piece = std::bit_cast<BitsOf<FullFloat>>(m) >> 19;
+  const FullFloat r = fused(m, looked_up(kFactor, piece), -1.0f), s = r * r;
+  const FullFloat p = fused(s, fused(r, 0.1885575f, -0.25006695f), fused(r, 0.33334446f, -0.50000001f));
+  return fused(n, 0.693145751953125f, looked_up(kLog, piece)) + (r + fused(s, p, n * 1.42860677e-6f));
+}
+#endif
+
+/// The natural logarithm: 1.1 ulp.
 template <class V>
 inline V vector_log(V x) {
   using T = Element<V>;
+#ifdef __AVX512F__
+  if constexpr (kInPieces<V>) return all_or_one(log_in_pieces, x);
+#endif
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   const auto [r, n] = log_parts(x);
   const V y = log_of_parts(r, n);
@@ -146,10 +208,21 @@ inline V vector_log1p_fraction(V x, V beyond = V{}) {
   return log_of_parts(r, large ? each<V>(1) : V{}, fused(beyond * x, T(-0.5), beyond));
 }
 
+#ifdef __AVX512F__
+inline FullFloat tanh_in_pieces(FullFloat x) {
+  using V = FullFloat;
+  const V a = at_most<V>(TanhPieces::end, magnitude_of(x));
+  return with_sign_of(in_pieces<V>(TanhPieces::value, TanhPieces::start, a).high, x);
+}
+#endif
+
 /// The hyperbolic tangent: 1.3 ulp.
 template <class V>
 inline V vector_tanh(V x) {
   using T = Element<V>;
+#ifdef __AVX512F__
+  if constexpr (kInPieces<V>) return all_or_one(tanh_in_pieces, x);
+#endif
   // tanh a = 1 - 2 / (e^2a + 1), or a + a^3 p(a^2) where that cancels
   const V a = magnitude_of(x), s = x * x, far = 1 - 2 / (vector_exp(a + a) + 1);
   V p;

@@ -1,18 +1,18 @@
-"""Makes and checks the coefficients of src/kernels/normal_tail.hpp. Needs mpmath.
+"""Makes and checks the coefficients of src/kernels/normal_tail.hpp and tanh_pieces.hpp. Needs mpmath.
 
-    python3 scripts/fit_normal_tail.py            prints the two specialisations of NormalTail, for clang-format
-    python3 scripts/fit_normal_tail.py --check    compares the polynomials that stand in the header with t and w; fails
-                                                  if they are not within what the comments say
-    python3 scripts/fit_normal_tail.py --check --rounded    shows the same with every step rounded, as in the kernels;
-                                                            the comments do not speak of this
+    python3 scripts/fit_pieces.py            prints the structs NormalTail and TanhPieces, for clang-format
+    python3 scripts/fit_pieces.py --check    compares the polynomials that stand in the headers with the functions;
+                                             fails if they are not within what the comments say
+    python3 scripts/fit_pieces.py --check --rounded    shows the same with every step rounded, as in the kernels;
+                                                       the comments do not speak of this
 
 Q being the normal distribution beyond a, a Q(a) = t(a) e^(-a^2 / 2) and its derivative is w(a) e^(-a^2 / 2):
 
     t(a) = a Q(a) e^(a^2 / 2),    w(a) = Q(a) e^(a^2 / 2) - a / sqrt(2 pi)
 
-t is approximated relative to itself, because gelu is -t e^(-a^2 / 2) for negative numbers, and w relative to itself or
-to 0.1, because it passes 0. Each piece has the polynomial of least error (Remez); its coefficients are rounded one
-after the other, those of higher powers making up for it.
+t and tanh are approximated relative to themselves, because gelu is -t e^(-a^2 / 2) for negative numbers, and w relative
+to itself or to 0.1, because it passes 0. Each piece has the polynomial of least error (Remez); its coefficients are
+rounded one after the other, those of higher powers making up for it.
 """
 
 import re
@@ -23,11 +23,11 @@ from pathlib import Path
 from mpmath import mp, mpf
 
 mp.dps = 50
-HEADER = Path(__file__).resolve().parent.parent / "src/kernels/normal_tail.hpp"
+KERNELS = Path(__file__).resolve().parent.parent / "src/kernels"
 POINTS = 300  # for each piece, denser towards its ends
 
-Format = namedtuple("Format", "type bits suffix terms start end")
-FORMATS = [Format("float", 24, "f", 6, "1.25", "14.6"), Format("double", 53, "", 15, "3", "38.8")]
+# A struct of a header that holds what functions are made of.
+Format = namedtuple("Format", "header struct functions type bits suffix terms start end")
 
 Piece = namedtuple("Piece", "low middle high number")
 
@@ -40,9 +40,14 @@ def over_bell(a):
     return mp.erfc(a / mp.sqrt(2)) * mp.exp(a * a / 2) / 2
 
 
-FUNCTIONS = [Function("tail", "t", lambda a: a * over_bell(a), mpf(0), [mpf(0), mpf(0.5)], ""),
-             Function("slope", "w", lambda a: over_bell(a) - a / mp.sqrt(2 * mp.pi), mpf(1) / 10, [mpf(0.5)],
-                      ", or of 0.1")]
+NORMAL = [Function("tail", "t", lambda a: a * over_bell(a), mpf(0), [mpf(0), mpf(0.5)], ""),
+          Function("slope", "w", lambda a: over_bell(a) - a / mp.sqrt(2 * mp.pi), mpf(1) / 10, [mpf(0.5)],
+                   ", or of 0.1")]
+TANH = [Function("value", "tanh", mp.tanh, mpf(0), [mpf(0), mpf(1)], "")]
+
+FORMATS = [Format("normal_tail.hpp", "struct NormalTail<float>", NORMAL, "float", 24, "f", 6, "1.25", "14.6"),
+           Format("normal_tail.hpp", "struct NormalTail<double>", NORMAL, "double", 53, "", 15, "3", "38.8"),
+           Format("tanh_pieces.hpp", "struct TanhPieces", TANH, "float", 24, "f", 6, "0.75", "9.02")]
 
 
 def rounded(x, bits):
@@ -132,8 +137,8 @@ def rounded_in_turn(function, piece, c, bits):
 
 def literal(x, form):
     """The shortest that reads as x."""
-    if x == 0:
-        return "0"
+    if x == int(x):
+        return str(int(x))
     text = next(t for t in (f"{float(x):.{n}g}" for n in range(1, 18)) if rounded(mpf(t), form.bits) == x)
     return re.sub("e-0", "e-", text) + form.suffix
 
@@ -157,17 +162,18 @@ def table_text(form, function):
 
 def struct_text(form):
     limits = f"start = {form.start}{form.suffix}, end = {form.end}{form.suffix};"
-    tables = "".join(table_text(form, function) for function in FUNCTIONS)
-    return f"template <>\nstruct NormalTail<{form.type}> {{\nstatic constexpr {form.type} {limits}\n{tables}}};\n"
+    tables = "".join(table_text(form, function) for function in form.functions)
+    return f"{form.struct} {{\nstatic constexpr {form.type} {limits}\n{tables}}};\n"
 
 
-def check(form, text, rounding):
+def check(form, rounding):
     """Whether the struct for `form` keeps its bounds, if steps are rounded so."""
-    body = re.search(rf"struct NormalTail<{form.type}> {{(.*?)\n}};", text, re.S)[1]
+    text = (KERNELS / form.header).read_text()
+    body = re.search(rf"{form.struct} {{(.*?)\n}};", text, re.S)[1]
     number = r"(-?[\d.]+(?:e-?\d+)?)f?"
     start, end = (rounded(mpf(t), form.bits) for t in re.search(f"start = {number}, end = {number};", body).groups())
     kept = True
-    for function in FUNCTIONS:
+    for function in form.functions:
         bound = rf"/// {function.name} within (\S+) of it{function.remark}\.\n"
         table = rf"[^\n]* {function.table}\[]\[16] = {{(.*?}})}};"
         bound, rows = re.search(bound + table, body, re.S).groups()
@@ -187,10 +193,10 @@ if __name__ == "__main__":
     if sys.argv[1:] == []:
         print("\n".join(map(struct_text, FORMATS)), end="")
     elif sys.argv[1:] == ["--check"]:
-        kept = [check(form, HEADER.read_text(), lambda x: x) for form in FORMATS]
-        sys.exit(0 if all(kept) else "the header's bounds are not kept")
+        kept = [check(form, lambda x: x) for form in FORMATS]
+        sys.exit(0 if all(kept) else "the headers' bounds are not kept")
     elif sys.argv[1:] == ["--check", "--rounded"]:
         for form in FORMATS:
-            check(form, HEADER.read_text(), lambda x: rounded(x, form.bits))
+            check(form, lambda x: rounded(x, form.bits))
     else:
         sys.exit(__doc__)
