@@ -393,7 +393,7 @@ def max_pools():
 
 
 def functions():
-    gates, powers, pieces = "src/kernels/vector_gates.hpp", "src/kernels/vector_power.hpp", "src/kernels/normal_tail.hpp"
+    gates, powers, pieces = "src/kernels/vector_gates.hpp", "src/kernels/vector_power.hpp", "src/kernels/pieces.hpp"
     yield Mutant("what the square loses not in the power of gelu", gates,
                  "return exp_parts(square, product_rest(a, half, square));", "return exp_parts(square);",
                  "every function of one element*")

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 /// Before a loop: its turns do not depend on each other, whatever its pointers look like to the compiler. Clang checks
 /// for overlap at run time instead.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -7,3 +9,16 @@
 #else
 #define TAPER_INDEPENDENT_TURNS
 #endif
+
+namespace taper::kernels {
+
+/// Bytes of a page, and those that memory is asked for at a time.
+inline constexpr int kPage = 4096, kLine = 64;
+
+/// Asks for the memory that lies `bytes` behind x, or beyond all memory.
+template <class T>
+[[gnu::always_inline]] inline void fetch_line(const T* x, std::uintptr_t bytes) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(x) + bytes));
+}
+
+}  // namespace taper::kernels

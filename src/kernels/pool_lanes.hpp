@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/lanes.hpp"
+#include "kernels/loop_hints.hpp"
 #include "kernels/vector_base.hpp"
 
 /// The vectors that average pools are made of: of the type of elements, and of that in which sums are taken.
@@ -62,15 +63,6 @@ template <class A, class T>
 /// Whether the processor's own fetching ends with each page, so that it waits there. Those with AVX-512 go on by
 /// themselves, and are slower when asked.
 inline constexpr bool kFetchesPages = kVectorWidth < 64;
-
-/// Bytes of a page, and those that memory is asked for at a time.
-inline constexpr int kPage = 4096, kLine = 64;
-
-/// Asks for the memory that lies `bytes` behind x, or beyond all memory.
-template <class T>
-[[gnu::always_inline]] inline void fetch_line(const T* x, std::uintptr_t bytes) {
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(x) + bytes));
-}
 
 /// Asks for the memory of `vectors` vectors a page behind x where the processor does not by itself.
 template <int vectors, class T>

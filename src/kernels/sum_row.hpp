@@ -31,7 +31,11 @@ template <int M, class T>
   // lane_j = x_j + x_{j+16} + x_{j+32} + ...
   auto lanes = Lanes<kRowLanes>::load(x);
   const T* const end = x + n / kRowLanes * kRowLanes;
-  for (x += kRowLanes; x != end; x += kRowLanes) lanes.add(x);
+  // Rows lie behind each other, and converting them keeps the processor from seeing far ahead by itself.
+  for (x += kRowLanes; x != end; x += kRowLanes) {
+    fetch_line(x, kPage);
+    lanes.add(x);
+  }
   return fold_row<M>(lanes.folded(), x, n);
 }
 
