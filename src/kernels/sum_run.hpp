@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/ceil_div.hpp"
+#include "kernels/lanes.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/sum_row.hpp"
 
@@ -17,18 +18,25 @@ constexpr std::int64_t kLongRun = 4096;
 /// The sum of a long run: four elements of each of 16 lanes are added in a tree of their own type, then in double.
 template <class T>
 double sum_long_run(const T* x, std::int64_t n) {
-  constexpr std::int64_t kLanes = 16, kHalf = kLanes / 2, kBlock = 4 * kLanes;
-  // In halves as wide as a vector, which stay in registers, as they would not if they were also read in other parts.
-  double low[kHalf] = {}, high[kHalf] = {}, sum[kHalf];
+  constexpr std::int64_t kWidth = 16, kHalf = kWidth / 2, kBlock = 4 * kWidth;
+  constexpr int kVectors = kWidth / kLanes<T>, kParts = static_cast<int>(sizeof(double) / sizeof(T));
+  Doubles sums[kVectors * kParts]{};
   const T* const end = x + n / kBlock * kBlock;
-  const auto four_of = [&x](std::int64_t i) __attribute__((always_inline)) {
-    return static_cast<double>((x[i] + x[i + kLanes]) + (x[i + 2 * kLanes] + x[i + 3 * kLanes]));
-  };
-  for (; x != end; x += kBlock) {
-    for (std::int64_t i = 0; i < kHalf; ++i) low[i] += four_of(i);
-    for (std::int64_t i = 0; i < kHalf; ++i) high[i] += four_of(i + kHalf);
-  }
-  for (std::int64_t i = 0; i < kHalf; ++i) sum[i] = low[i] + high[i];
+  for (; x != end; x += kBlock)
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      const T* const at = x + v * kLanes<T>;
+      const Vector<T> four = (load(at) + load(at + kWidth)) + (load(at + 2 * kWidth) + load(at + 3 * kWidth));
+      if constexpr (kParts == 1)
+        sums[v] += four;
+      else
+#pragma GCC unroll 2
+        for (int part = 0; part < 2; ++part) sums[2 * v + part] += as_doubles(half_of(four, part));
+    }
+  double sum[kHalf];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors * kParts / 2; ++v)
+    store<double>(sums[v] + sums[v + kVectors * kParts / 2], sum + v * kDoubles);
   return fold_row<1>(Lanes<kHalf>::load(sum).folded(), x, 0).v + sum_row(x, n % kBlock);
 }
 
