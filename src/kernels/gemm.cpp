@@ -182,7 +182,12 @@ template <class T>
 [[gnu::noinline]] void multiply_shared(const GemmParams& p, const Grid& grid, const SharedBlocks& region, const T* a,
                                        const T* b, T* c, const T* bias) {
   const std::int64_t i = region.i, j = region.j, rows = region.rows, columns = region.columns;
-  const std::int64_t row_step = ceil_div(ceil_div(rows, ceil_div(rows, grid.row_step)), kPanelRows) * kPanelRows;
+  // Equal blocks, in whole panels.
+  const auto step = [](std::int64_t n, std::int64_t most, std::int64_t panel) {
+    return ceil_div(ceil_div(n, ceil_div(n, most)), panel) * panel;
+  };
+  const std::int64_t row_step = step(rows, grid.row_step, kPanelRows);
+  const std::int64_t column_step = step(columns, kBlockColumns, kPanel<T>);
   a += region.matrix * p.stride_a;
   b += region.matrix * p.stride_b;
   T start[kBlocksTogether * kBlockColumns];
@@ -192,17 +197,17 @@ template <class T>
   }
   const auto multiply = [&](std::int64_t k, std::int64_t depth, T* y, std::int64_t ldy, bool more) {
     Right<T> right[kBlocksTogether];
-    const auto width = [&](std::int64_t at) { return std::min(grid.column_step, columns - at); };
+    const auto width = [&](std::int64_t at) { return std::min(column_step, columns - at); };
     T* packed = scratch<T>().panels;
-    for (std::int64_t at = 0; at < columns; at += grid.column_step, packed += kPanelsSize)
-      right[at / grid.column_step] = right_operand(p, b, j + at, width(at), k, depth, packed);
+    for (std::int64_t at = 0; at < columns; at += column_step, packed += kPanelsSize)
+      right[at / column_step] = right_operand(p, b, j + at, width(at), k, depth, packed);
     for (std::int64_t r = 0; r < rows; r += row_step) {
       const std::int64_t n = std::min(row_step, rows - r);
       const Left<T> left = left_operand(p, a, i + r, n, k, depth);
-      for (std::int64_t at = 0; at < columns; at += grid.column_step)
+      for (std::int64_t at = 0; at < columns; at += column_step)
         multiply_block<T>(
             n, width(at), depth,
-            Operands<T>{left, right[at / grid.column_step], bias != nullptr && !more ? start + at : nullptr, k == 0},
+            Operands<T>{left, right[at / column_step], bias != nullptr && !more ? start + at : nullptr, k == 0},
             y + r * ldy + at, ldy, more);
     }
   };
