@@ -55,7 +55,9 @@ Right<T> right_operand(const GemmParams& p, const T* b, std::int64_t j, std::int
   if (p.packed_b) return {b + j * p.k + k * kPanel<T>, kPanel<T>, p.k * kPanel<T>};
   const T* from = p.transpose_b ? b + j * p.ldb + k : b + k * p.ldb + j;
   const bool whole = columns % kLanes<T> == 0;
-  if (!p.transpose_b && (whole || columns > kLanes<T>)&&(p.m <= 24 || is_near<T>(p.ldb, depth)))
+  // A single block of rows may read from twice as far: it takes as long to bring the operand together as few tiles.
+  const std::int64_t reads = kVectorWidth == 64 && p.m <= kBlockRows ? 1 : 2;
+  if (!p.transpose_b && (whole || columns > kLanes<T>)&&(p.m <= 24 || is_near<T>(p.ldb * reads / 2, depth)))
     return {from, p.ldb, kPanel<T>, !whole};
   pack_right(depth, columns, from, p.ldb, p.transpose_b, packed);
   return {packed, kPanel<T>, depth * kPanel<T>};
