@@ -220,10 +220,13 @@ template <class T>
 void inner_windows(const MaxPool& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x,
                    std::int64_t room, T* y, std::int64_t* index) {
   const bool is_narrow = has_narrow_places(p);
-  if (const Window1d& w = p.w.window; w.stride == 2 && w.dilation == 1 && w.kernel > 1 && o1 - o0 > 1 && is_narrow) {
-    const std::int64_t at = (d.first * p.h.in + h.first) * p.w.in + o0 * 2 - w.padding_left;
+  if (const Window1d& w = p.w.window; w.dilation == 1 && w.kernel > 1 && o1 - o0 > 1 && is_narrow) {
+    const std::int64_t at = (d.first * p.h.in + h.first) * p.w.in + o0 * w.stride - w.padding_left;
     const RowWindows windows{d, h, w.kernel, p.h.in, p.w.in};
-    if (pool_pairs(windows, x + at, room - at, at, o1 - o0, y + o0, index ? index + o0 : nullptr)) return;
+    std::int64_t* const places = index ? index + o0 : nullptr;
+    if (w.stride == 2 && pool_pairs(windows, x + at, room - at, at, o1 - o0, y + o0, places)) return;
+    if (kVectorWidth == 64 && w.stride == 4 && w.kernel == 4 && o1 - o0 >= kFullVector<T>)
+      return pool_quads(windows, x + at, at, o1 - o0, y + o0, places);
   }
   // Places as wide as the elements make the faster loop.
   using Place = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;

@@ -9,6 +9,7 @@
 
 #include "base/window.hpp"
 #include "kernels/extreme_of.hpp"
+#include "kernels/loop_hints.hpp"
 
 // Windows of a max pool with stride two, a vector of them at a time: their largest elements, and where these are, stay
 // in registers over all taps.
@@ -116,6 +117,24 @@ bool pool_pairs(const RowWindows& w, const T* x, std::int64_t room, std::int64_t
   std::copy(best, best + n, y);
   if (index) std::copy(where, where + n, index);
   return true;
+}
+
+/// The same for windows of four neighbours side by side, pairs of pairs, of which there are as many as fill a vector or
+/// more.
+template <class T>
+void pool_quads(RowWindows w, const T* x, std::int64_t at, std::int64_t n, T* y, std::int64_t* index) {
+  constexpr std::int64_t N = kFullVector<T>, kSome = 4 * N;
+  const auto pool = index ? pool_vectors<true, T> : pool_vectors<false, T>;
+  T pair[2 * kSome];
+  std::int64_t where[2 * kSome];
+  w.taps = 2;
+  for (std::int64_t block = 0; block < n; block += kSome) {
+    const std::int64_t count = std::clamp(n - block, N, kSome), o = std::min(block, n - count);
+    for (std::int64_t i = 0; i < 4 * count; i += kLine / static_cast<int>(sizeof(T))) fetch_line(x + 4 * o + i, kPage);
+    pool(w, x + 4 * o, at + 4 * o, 2 * count, pair, where);
+    pool({{0, 1, 1}, {0, 1, 1}, 2, 1, 2 * count}, pair, 0, count, y + o, index ? index + o : nullptr);
+    for (std::int64_t i = o; index && i < o + count; ++i) index[i] = where[index[i]];
+  }
 }
 
 }  // namespace taper::kernels
