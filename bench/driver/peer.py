@@ -3,6 +3,7 @@
 import array
 import os
 import subprocess
+from pathlib import Path
 
 # What holds each library to a set of instructions.
 CAPABILITIES = {
@@ -22,6 +23,15 @@ def hold_to(capability):
     """Holds what is started from now on to a set of instructions; None: to those of the processor."""
     os.environ.pop("OPENBLAS_CORETYPE", None)  # would hold OpenBLAS back
     os.environ.update(CAPABILITIES.get(capability, {}))
+
+
+def widen_openblas(program):
+    """OpenBLAS takes processors newer than itself for old ones: names the widest instructions that this one has."""
+    with Peer(program, 1) as openblas:
+        is_held_back = any(core in openblas.version for core in ("Prescott", "Nehalem", "Sandybridge"))
+    flags = Path("/proc/cpuinfo").read_text().split()
+    if is_held_back and "avx2" in flags:
+        os.environ["OPENBLAS_CORETYPE"] = "SkylakeX" if "avx512vl" in flags else "Haswell"
 
 
 class Refused(Exception):
