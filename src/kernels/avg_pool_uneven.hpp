@@ -23,10 +23,14 @@ using Eight = Several<float, 8>::type;
 using EightInts = Several<std::int32_t, 8>::type;
 using EightLanes = std::make_integer_sequence<int, 8>;
 
+/// Gradients are spread over a whole vector.
+using Ints = Several<std::int32_t, kLanes<float>>::type;
+
 /// Windows of so many elements are summed in float32.
 inline constexpr std::int64_t kUnevenMost = 16;
-/// Repetitions that are worked on at once: a cache line of each is still near when the next results are made of it.
-inline constexpr std::int64_t kUnevenTimes = 128;
+/// Repetitions that are worked on at once: a cache line of each is still near when the next results are made of it. All
+/// of the gradients' lines should be.
+inline constexpr std::int64_t kUnevenTimes = 128, kSpreadTimes = 32;
 /// The same where the elements do not fit the nearer caches, more than so many: memory is then read in order.
 inline constexpr std::int64_t kFarTimes = 8, kNear = 1 << 18;
 /// Gradients of windows that are scaled at once.
@@ -50,24 +54,27 @@ inline bool is_crowded(std::int64_t bytes) {
   return false;
 }
 
-/// How many periods are worked on as one, so that what is `length` long leaves few lanes without work.
-[[gnu::noinline]] inline std::int64_t periods_at_once(const Uneven& u, std::int64_t length) {
+/// How many periods are worked on as one, so that what is `length` long leaves few of so many lanes without work.
+[[gnu::noinline]] inline std::int64_t periods_at_once(const Uneven& u, std::int64_t length, std::int64_t lanes) {
   std::int64_t n = 1;
-  while (n < 8 && -(n * length) % 8 + 8 > n * length / 8) n *= 2;
+  while (n < 8 && -(n * length) % lanes + lanes > n * length / 8) n *= 2;
   return std::min(n, u.periods);
 }
 
 /// floor((i num + more) / den), exact for dividends below 2^23
-[[gnu::always_inline]] inline EightInts quotients(EightInts i, std::int64_t num, std::int64_t more, std::int64_t den) {
-  const EightInts dividend = i * static_cast<std::int32_t>(num) + static_cast<std::int32_t>(more);
-  const Eight quotient = (__builtin_convertvector(dividend, Eight) + 0.5f) / static_cast<float>(den);
-  return __builtin_convertvector(quotient, EightInts);
+template <class I>
+[[gnu::always_inline]] inline I quotients(I i, std::int64_t num, std::int64_t more, std::int64_t den) {
+  using Floats = typename Several<float, sizeof(I) / sizeof(float)>::type;
+  const I dividend = i * static_cast<std::int32_t>(num) + static_cast<std::int32_t>(more);
+  const Floats quotient = (__builtin_convertvector(dividend, Floats) + 0.5f) / static_cast<float>(den);
+  return __builtin_convertvector(quotient, I);
 }
 
 /// i, i + 1, ..., but below n
-[[gnu::always_inline]] inline EightInts eight_from(std::int64_t i, std::int64_t n) {
-  const EightInts all = lanes_in_turn(EightLanes()) + static_cast<std::int32_t>(i);
-  const EightInts last = EightInts{} + static_cast<std::int32_t>(n - 1);
+template <class I>
+[[gnu::always_inline]] inline I some_from(std::int64_t i, std::int64_t n) {
+  const I all = lanes_in_turn(std::make_integer_sequence<int, sizeof(I) / 4>()) + static_cast<std::int32_t>(i);
+  const I last = I{} + static_cast<std::int32_t>(n - 1);
   return all < last ? all : last;
 }
 
@@ -102,7 +109,7 @@ template <class V, class T>
   for (std::int64_t done = 0; done < n; done += 8) {
     for (behind += share; fetched < behind; fetched += 16) __builtin_prefetch(fetched);
     const std::int64_t o = std::max<std::int64_t>(0, std::min(done, n - 8));
-    const EightInts i = eight_from(o, n), first = quotients(i, u.in, 0, u.out);
+    const EightInts i = some_from<EightInts>(o, n), first = quotients(i, u.in, 0, u.out);
     const EightInts end = quotients(i + 1, u.in, u.out - 1, u.out), count = end - first;
     const Eight divisor = __builtin_convertvector(count, Eight);
     // Eight elements that end where the window does, and in front of them what is left over, the last of eight or four.
@@ -141,7 +148,7 @@ template <class V, class T>
   Factors<float>::set(by, 1, static_cast<double>(most));
   const float* const rests = by + kLanes<float>;
   for (std::int64_t o = (n - 1) / 8 * 8; o >= 0; o -= 8) {
-    const EightInts i = eight_from(o, n);
+    const EightInts i = some_from<EightInts>(o, n);
     const EightInts count = quotients(i + 1, u.in, u.out - 1, u.out) - quotients(i, u.in, 0, u.out);
     const auto is_most = count == static_cast<std::int32_t>(most);
     const Eight first = is_most ? Eight{} + by[1] : Eight{} + by[0];
@@ -155,33 +162,41 @@ template <class V, class T>
   }
 }
 
+/// v[place] for each lane
+[[gnu::always_inline]] inline Vector<float> permuted(Vector<float> v, Ints place) {
+#if defined(__AVX512F__)
+  return Vector<float>(_mm512_maskz_permutexvar_ps(0xffff, reinterpret_cast<__m512i>(place), v));
+#else
+  return Vector<float>(_mm256_permutevar8x32_ps(v, reinterpret_cast<__m256i>(place)));
+#endif
+}
+
 /// dx_i = g_newest, and g_oldest where that is another; for `times` times n elements, whose windows lie `step` apart
 [[gnu::noinline]] inline void spread_uneven(const Uneven& u, std::int64_t n, std::int64_t times, std::int64_t step,
                                             const float* g, float* dx) {
-  for (std::int64_t done = 0; done < n; done += 8) {
-    const std::int64_t i = std::min(done, n - 8);
-    const EightInts element = eight_from(i, n), oldest = quotients(element, u.out, 0, u.in);
-    const EightInts newest = quotients(element + 1, u.out, -1, u.in), two = newest != oldest;
-    const auto one = reinterpret_cast<__m256i>(newest - oldest[0]),
-               other = reinterpret_cast<__m256i>(oldest - oldest[0]);
+  for (std::int64_t done = 0; done < n; done += kLanes<float>) {
+    const std::int64_t i = std::min(done, n - kLanes<float>);
+    const Ints element = some_from<Ints>(i, n), oldest = quotients(element, u.out, 0, u.in);
+    const Ints newest = quotients(element + 1, u.out, -1, u.in), two = newest != oldest;
+    const Ints one = newest - oldest[0], other = oldest - oldest[0];
     const float* from = g + oldest[0];
     float* to = dx + i;
     for (std::int64_t t = 0; t < times; ++t, from += step, to += n) {
-      const __m256 v = _mm256_loadu_ps(from);
-      const __m256 more = _mm256_and_ps(_mm256_permutevar8x32_ps(v, other), reinterpret_cast<__m256>(two));
-      _mm256_storeu_ps(to, _mm256_add_ps(_mm256_permutevar8x32_ps(v, one), more));
+      const Vector<float> v = load(from);
+      const Ints more = reinterpret_cast<Ints>(permuted(v, other)) & two;
+      store<float>(permuted(v, one) + reinterpret_cast<Vector<float>>(more), to);
     }
   }
 }
 
-/// Calls `part(u, n, times, x, y)` for all periods of x and y, for `times` times n of them. The last may be among those
-/// before: results are then stored twice.
-[[gnu::noinline]] inline void for_periods(const Uneven& u, std::int64_t n, std::int64_t x_step, std::int64_t y_step,
-                                          const float* x, float* y,
+/// Calls `part(u, n, some, x, y)` for all periods of x and y, for some times n of them, at most `times`. The last may
+/// be among those before: results are then stored twice.
+[[gnu::noinline]] inline void for_periods(const Uneven& u, std::int64_t n, std::int64_t times, std::int64_t x_step,
+                                          std::int64_t y_step, const float* x, float* y,
                                           void (*part)(const Uneven&, std::int64_t, std::int64_t, const float*,
                                                        float*)) {
   parallel_for(u.periods / n, n * (x_step + y_step), [=, &u](std::int64_t first, std::int64_t last) {
-    const std::int64_t block = std::min(is_far(u) ? kFarTimes : kUnevenTimes, kUnevenWindows / (n * u.out));
+    const std::int64_t block = std::min(is_far(u) ? kFarTimes : times, kUnevenWindows / (n * u.out));
     for (std::int64_t i = first; i < last; i += block)
       part(u, n, std::min(block, last - i), x + i * n * x_step, y + i * n * y_step);
     const std::int64_t rest = u.periods - n;
@@ -196,7 +211,7 @@ inline void average_part(const Uneven& u, std::int64_t n, std::int64_t times, co
   if (is_few) std::copy(few, few + n * u.out, y);
 }
 inline void spread_part(const Uneven& u, std::int64_t n, std::int64_t times, const float* dy, float* dx) {
-  float g[kUnevenWindows + 8];
+  float g[kUnevenWindows + kLanes<float>];
   scale_uneven(u, n * u.out, times, dy, g);
   spread_uneven(u, n * u.in, times, n * u.out, g, dx);
 }
@@ -204,16 +219,16 @@ inline void spread_part(const Uneven& u, std::int64_t n, std::int64_t times, con
 /// These return whether they are for such windows.
 inline bool forward_uneven(const Uneven& u, const float* x, float* y) {
   if (!is_small(u) || most_of(u) > kUnevenMost) return false;
-  for_periods(u, periods_at_once(u, u.out), u.in, u.out, x, y, average_part);
+  for_periods(u, periods_at_once(u, u.out, 8), kUnevenTimes, u.in, u.out, x, y, average_part);
   return true;
 }
 /// The gradients are those of other loops, bit for bit: these serve where they are faster.
 inline bool backward_uneven(const Uneven& u, const float* dy, float* dx) {
-  // Eight elements lie in at most eight windows.
+  // The elements of a vector lie in at most as many windows as it has lanes.
   if (!is_small(u) || 8 * u.out > 7 * u.in) return false;
-  const std::int64_t n = periods_at_once(u, u.in);
-  if (n * u.in < 8 || is_crowded(n * u.in * std::int64_t{sizeof(float)})) return false;
-  for_periods(u, n, u.out, u.in, dy, dx, spread_part);
+  const std::int64_t n = periods_at_once(u, u.in, kLanes<float>);
+  if (n * u.in < kLanes<float> || is_crowded(n * u.in * std::int64_t{sizeof(float)})) return false;
+  for_periods(u, n, kSpreadTimes, u.out, u.in, dy, dx, spread_part);
   return true;
 }
 #endif
