@@ -163,7 +163,8 @@ def table_text(form, function):
 def struct_text(form):
     limits = f"start = {form.start}{form.suffix}, end = {form.end}{form.suffix};"
     tables = "".join(table_text(form, function) for function in form.functions)
-    return f"{form.struct} {{\nstatic constexpr {form.type} {limits}\n{tables}}};\n"
+    template = "template <>\n" if "<" in form.struct else ""
+    return f"{template}{form.struct} {{\nstatic constexpr {form.type} {limits}\n{tables}}};\n"
 
 
 def check(form, rounding):

@@ -162,15 +162,6 @@ template <class V, class T>
   }
 }
 
-/// v[place] for each lane
-[[gnu::always_inline]] inline Vector<float> permuted(Vector<float> v, Ints place) {
-#if defined(__AVX512F__)
-  return Vector<float>(_mm512_maskz_permutexvar_ps(0xffff, reinterpret_cast<__m512i>(place), v));
-#else
-  return Vector<float>(_mm256_permutevar8x32_ps(v, reinterpret_cast<__m256i>(place)));
-#endif
-}
-
 /// dx_i = g_newest, and g_oldest where that is another; for `times` times n elements, whose windows lie `step` apart
 [[gnu::noinline]] inline void spread_uneven(const Uneven& u, std::int64_t n, std::int64_t times, std::int64_t step,
                                             const float* g, float* dx) {
@@ -178,7 +169,8 @@ template <class V, class T>
     const std::int64_t i = std::min(done, n - kLanes<float>);
     const Ints element = some_from<Ints>(i, n), oldest = quotients(element, u.out, 0, u.in);
     const Ints newest = quotients(element + 1, u.out, -1, u.in), two = newest != oldest;
-    const Ints one = newest - oldest[0], other = oldest - oldest[0];
+    const auto one = reinterpret_cast<BitsOf<Vector<float>>>(newest - oldest[0]),
+               other = reinterpret_cast<BitsOf<Vector<float>>>(oldest - oldest[0]);
     const float* from = g + oldest[0];
     float* to = dx + i;
     for (std::int64_t t = 0; t < times; ++t, from += step, to += n) {

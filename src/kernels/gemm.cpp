@@ -55,9 +55,9 @@ Right<T> right_operand(const GemmParams& p, const T* b, std::int64_t j, std::int
   if (p.packed_b) return {b + j * p.k + k * kPanel<T>, kPanel<T>, p.k * kPanel<T>};
   const T* from = p.transpose_b ? b + j * p.ldb + k : b + k * p.ldb + j;
   const bool whole = columns % kLanes<T> == 0;
-  // A single block of rows may read from twice as far: it takes as long to bring the operand together as few tiles.
-  const std::int64_t reads = kVectorWidth == 64 && p.m <= kBlockRows ? 1 : 2;
-  if (!p.transpose_b && (whole || columns > kLanes<T>)&&(p.m <= 24 || is_near<T>(p.ldb * reads / 2, depth)))
+  // What one block of rows reads may lie twice as far: few tiles take no longer than to bring it together.
+  const std::int64_t distance = kVectorWidth == 64 && p.m <= kBlockRows ? p.ldb / 2 : p.ldb;
+  if (!p.transpose_b && (whole || columns > kLanes<T>)&&(p.m <= 24 || is_near<T>(distance, depth)))
     return {from, p.ldb, kPanel<T>, !whole};
   pack_right(depth, columns, from, p.ldb, p.transpose_b, packed);
   return {packed, kPanel<T>, depth * kPanel<T>};
@@ -184,12 +184,8 @@ template <class T>
 [[gnu::noinline]] void multiply_shared(const GemmParams& p, const Grid& grid, const SharedBlocks& region, const T* a,
                                        const T* b, T* c, const T* bias) {
   const std::int64_t i = region.i, j = region.j, rows = region.rows, columns = region.columns;
-  // Equal blocks, in whole panels.
-  const auto step = [](std::int64_t n, std::int64_t most, std::int64_t panel) {
-    return ceil_div(ceil_div(n, ceil_div(n, most)), panel) * panel;
-  };
-  const std::int64_t row_step = step(rows, grid.row_step, kPanelRows);
-  const std::int64_t column_step = step(columns, kBlockColumns, kPanel<T>);
+  const std::int64_t row_step = equal_step(rows, grid.row_step, kPanelRows);
+  const std::int64_t column_step = equal_step(columns, kBlockColumns, kPanel<T>);
   a += region.matrix * p.stride_a;
   b += region.matrix * p.stride_b;
   T start[kBlocksTogether * kBlockColumns];

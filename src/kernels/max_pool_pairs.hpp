@@ -11,8 +11,8 @@
 #include "kernels/extreme_of.hpp"
 #include "kernels/loop_hints.hpp"
 
-// Windows of a max pool with stride two, a vector of them at a time: their largest elements, and where these are, stay
-// in registers over all taps.
+// Windows of a max pool with stride two, or four side by side, a vector of them at a time: their largest elements, and
+// where these are, stay in registers over all taps.
 
 namespace taper::kernels {
 

@@ -322,12 +322,7 @@ Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64
   if (rows <= kBlockRows && columns <= kBlockColumns &&
       rows * columns * std::min(depth, unit_products) <= unit_products / 2)
     return {rows, columns, 1, 1, parallel_work(rows * columns, depth)};
-  // Equal steps, in whole register tiles.
-  const auto step = [](std::int64_t n, std::int64_t largest, std::int64_t multiple) {
-    const std::int64_t each = ceil_div(n, ceil_div(n, largest));
-    return std::min(n, ceil_div(each, multiple) * multiple);
-  };
-  Grid g{step(rows, kBlockRows, kPanelRows), step(columns, kBlockColumns, column_multiple), 0, 0, 0};
+  Grid g{equal_step(rows, kBlockRows, kPanelRows), equal_step(columns, kBlockColumns, column_multiple), 0, 0, 0};
   // Enough units for several threads, but none below a quarter of a million products: each packs its own operands.
   const double products = static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(depth);
   const double wanted = std::min(16.0, 2 * products * static_cast<double>(batch) / unit_products);
@@ -336,9 +331,9 @@ Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64
                static_cast<double>(batch) >=
            wanted;
   };
-  if (!enough()) g.column_step = step(columns, 64, column_multiple);
-  if (!enough()) g.row_step = step(rows, 72, kPanelRows);
-  if (!enough()) g.column_step = step(columns, 32, column_multiple);
+  if (!enough()) g.column_step = equal_step(columns, 64, column_multiple);
+  if (!enough()) g.row_step = equal_step(rows, 72, kPanelRows);
+  if (!enough()) g.column_step = equal_step(columns, 32, column_multiple);
   g.row_units = ceil_div(rows, g.row_step);
   g.column_units = ceil_div(columns, g.column_step);
   g.work = parallel_work(g.row_step * g.column_step, depth);

@@ -253,7 +253,7 @@ struct SumTerms {
 inline std::int64_t step_of(std::int64_t depth) {
   constexpr std::int64_t chain = kChain<float>;
   if (depth <= chain || depth > kLongSum) return kDeepBlock;
-  return ceil_div(ceil_div(depth, ceil_div(depth, kDeepBlock)), chain) * chain;
+  return equal_step(depth, kDeepBlock, chain);
 }
 
 /// c = a block's sum over `depth` terms, or c += with `add`: takes them in steps of at most `step`, which divides

@@ -64,7 +64,8 @@ inline V each(double c) {
 
 // The processor's instructions for what the language has no word for, or GCC 12 no single instruction: a b + c rounded
 // once, the larger and the smaller of two (b if one is NaN), v 2^n, 1 / x within 2^-14 of it, the whole n and the m in
-// [3/4, 3/2) of x = 2^n m (m is NaN if x < 0) or the n for m in [1, 2), and sixteen numbers looked up.
+// [3/4, 3/2) of x = 2^n m (m is NaN if x < 0) or the n for m in [1, 2), v[place] for each
+// lane, and sixteen numbers looked up.
 
 using FullFloat = Vector<float>;
 using FullDouble = Vector<double>;
@@ -112,9 +113,10 @@ inline FullFloat exponent_of(FullFloat x) { return FullFloat(_mm512_maskz_getexp
 inline FullFloat mantissa_of(FullFloat x) {
   return FullFloat(_mm512_maskz_getmant_ps(0xffff, __m512(x), _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan));
 }
-inline FullFloat looked_up(const float (&table)[16], BitsOf<FullFloat> index) {
-  return FullFloat(_mm512_maskz_permutexvar_ps(0xffff, __m512i(index), _mm512_loadu_ps(table)));
+inline FullFloat permuted(FullFloat v, BitsOf<FullFloat> place) {
+  return FullFloat(_mm512_maskz_permutexvar_ps(0xffff, __m512i(place), __m512(v)));
 }
+inline FullFloat looked_up(const float (&table)[16], BitsOf<FullFloat> index) { return permuted(load(table), index); }
 inline FullDouble looked_up(const double (&table)[16], BitsOf<FullDouble> index) {
   return FullDouble(_mm512_permutex2var_pd(_mm512_loadu_pd(table), __m512i(index), _mm512_loadu_pd(table + 8)));
 }
@@ -135,11 +137,12 @@ inline FullFloat larger(FullFloat a, FullFloat b) { return FullFloat(_mm256_max_
 inline FullDouble larger(FullDouble a, FullDouble b) { return FullDouble(_mm256_max_pd(__m256d(a), __m256d(b))); }
 inline FullFloat smaller(FullFloat a, FullFloat b) { return FullFloat(_mm256_min_ps(__m256(a), __m256(b))); }
 inline FullDouble smaller(FullDouble a, FullDouble b) { return FullDouble(_mm256_min_pd(__m256d(a), __m256d(b))); }
+inline FullFloat permuted(FullFloat v, BitsOf<FullFloat> place) {
+  return FullFloat(_mm256_permutevar8x32_ps(__m256(v), __m256i(place)));
+}
 inline FullFloat looked_up(const float (&table)[16], BitsOf<FullFloat> index) {
-  const __m256i at = __m256i(index);
-  const __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), at),
-               high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), at);
-  return FullFloat(_mm256_blendv_ps(low, high, __m256(index << 28)));
+  const FullFloat low = permuted(load(table), index), high = permuted(load(table + 8), index);
+  return FullFloat(_mm256_blendv_ps(__m256(low), __m256(high), __m256(index << 28)));
 }
 
 #endif

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/tanh_pieces.hpp"
+#include "kernels/vector_base.hpp"
 
 // exp, log and their relatives for float and double, written so that compilers turn a loop over them into vector
 // code: no branches, no calls; but floats in 64 bytes are best given as vectors, whose sixteen lanes some functions
@@ -215,6 +216,7 @@ inline V vector_log1p_fraction(V x, V beyond = V{}) {
 }
 
 #ifdef __AVX512F__
+/// tanh x where the processor looks up sixteen numbers.
 inline FullFloat tanh_in_pieces(FullFloat x) {
   using V = FullFloat;
   const V a = at_most<V>(TanhPieces::end, magnitude_of(x));
