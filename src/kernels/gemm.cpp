@@ -18,7 +18,8 @@ bool is_near(std::int64_t row, std::int64_t n) {
   return row <= bytes / static_cast<std::int64_t>(sizeof(T)) / n;
 }
 
-/// Whether rows, `row` elements apart, lie whole pages apart: they push each other out of the first-level cache.
+/// Whether rows, `row` elements apart, lie whole pages apart: many of them push each other out of the first-level
+/// cache.
 template <class T>
 bool is_pages_apart(std::int64_t row) {
   return row % (4096 / static_cast<std::int64_t>(sizeof(T))) == 0;
@@ -31,7 +32,8 @@ Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64
   T* packed = scratch<T>().left;
   if (!p.transpose_a) {
     const T* from = a + i * p.lda + k;
-    if (!is_pages_apart<T>(p.lda) || rows <= 4 || p.n <= 32) return {from, p.lda, 1};
+    // Wide vectors have time to wait for the second-level cache.
+    if (kVectorWidth == 64 || !is_pages_apart<T>(p.lda) || rows <= 4 || p.n <= 32) return {from, p.lda, 1};
     const std::int64_t row = packed_row<T>(depth);
     for (std::int64_t r = 0; r < rows; ++r) copy_run(from + r * p.lda, depth, packed + r * row);
     return {packed, row, 1};
@@ -234,7 +236,7 @@ template <class T>
 bool is_turned(const GemmParams& p) {
   if (p.transpose_a || !p.transpose_b || p.packed_b || p.add) return false;
   if (p.m > (is_pages_apart<T>(p.ldb) ? 64 : kBlockColumns)) return false;
-  if (ceil_div(p.m, kPanel<T>) * kPanel<T> * p.k > kBlocksTogether * kPanelsSize / 2) return false;
+  if (ceil_div(p.m, kPanel<T>) * kPanel<T> * p.k > kBlocksTogether * kPanelsSize) return false;
   // Times in multiplications: an element that is brought there takes so many, and a result that is turned. A single
   // vector keeps the processor waiting for its operands.
   constexpr double pack = 6, turn = 16, single = 0.6;

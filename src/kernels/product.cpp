@@ -72,11 +72,11 @@ class Fetching {
   bool second_ = false;
 };
 
-/// to = from + the sum over more than `kTileDepth` terms, or of results that are not direct: sums of so many terms, and
-/// the sum of those. What is read ahead is fetched along with each.
+/// to = from + the sum over more than `most` terms, or of results that are not direct: sums of so many terms, and the
+/// sum of those. What is read ahead is fetched along with each.
 template <class T>
-[[gnu::noinline]] void sum_chains(TileFunction<T> multiply, std::int64_t depth, RegisterTile<T>& tile,
-                                  Fetching<T>& ahead, const Results& y) {
+[[gnu::noinline]] void sum_chains(TileFunction<T> multiply, std::int64_t depth, std::int64_t most,
+                                  RegisterTile<T>& tile, Fetching<T>& ahead, const Results& y) {
   alignas(kVectorWidth) T total[(2 * kTileRows<T> + 1) * kLanes<T>];  // with one vector for loads that skip some
   const std::int64_t row = y.width * kLanes<T>;
   // Field by field: a copy at once would wait for the stores of the single ones.
@@ -86,9 +86,9 @@ template <class T>
   };
   set(tile.to, total, row, kSide<T>);
   std::int64_t k = 0;
-  for (; depth - k > kTileDepth<T>; k += kTileDepth<T>) {
+  for (; depth - k > most; k += most) {
     ahead.some();
-    multiply(tile, k, k + kTileDepth<T>);
+    multiply(tile, k, k + most);
     tile.from = {total, row, kSide<T>};
   }
   ahead.some();
@@ -162,14 +162,13 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     for (std::int64_t r = 0; r < rows; ++r) store(x.bias[r] - Vector<T>{}, bias + r * kLanes<T>);
     from = {bias, kLanes<T>, kSame};
   }
-  // Tiles as tall as each other. The rows run inside the columns, so that the tile's columns of b stay in the
-  // first-level cache.
+  // Of each width tiles as tall as each other. The rows run inside the columns, so that the tile's columns of b stay in
+  // the nearest caches.
   const TileWidths<T>* const all = all_tiles<T>(std::make_integer_sequence<int, kTileRows<T>>());
   // Rows whole pages apart share one line of each way of the first-level cache, of which it has eight.
   constexpr std::int64_t page = 4096 / static_cast<std::int64_t>(sizeof(T));
   const bool apart = ldc % page != 0 && x.a_row % page != 0;
-  const std::int64_t tallest = apart ? kTileRows<T> : std::min(kTileRows<T>, 6);
-  const std::int64_t tiles = ceil_div(rows, tallest), least = rows / tiles, taller = rows % tiles;
+  const auto tallest = [apart](int w) { return w > 2 ? kWideRows : apart ? kTileRows<T> : std::min(kTileRows<T>, 6); };
   const std::int64_t vectors = ceil_div(columns, kLanes<T>), last = vectors - 1;
   // Few elements of the last vector are those of a half: its first, or what follows the repeated ones.
   const bool halved =
@@ -180,13 +179,17 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   // Rows of c that are far from each other are brought near before the last term.
   const bool far = depth >= 64 && ldc > kBlockColumns;
   const int lookups = (x.a_step == 0 ? kA : kNeither) | (x.b_step == 0 ? kB : kNeither);
-  int width = widest(least + (taller > 0));
-  Fetching<T> ahead(x.ahead, tiles * ((vectors - 1) / width + 1) * ((depth - 1) / kTileDepth<T> + 1));
+  int width = std::max(kMainWidth, widest(rows));
+  const std::int64_t calls = ceil_div(rows, tallest(width)) * ceil_div(depth, tile_depth<T>(width));
+  Fetching<T> ahead(x.ahead, ceil_div(vectors, width) * calls);
   for (std::int64_t v = 0; v < vectors; v += width) {
     const bool half = halved && v == last;
     while (width > (half ? 1 : vectors - halved - v)) width /= 2;
+    const std::int64_t tiles = ceil_div(rows, tallest(width)), least = rows / tiles, taller = rows % tiles;
     const std::int64_t *b_vector = half ? &b_half : x.b_vector + v, *c_vector = half ? &c_half : x.c_vector + v;
     const int* const count = half ? &half_count : x.c_count + v;
+    bool pairs = true;
+    for (int i = 1; i < width; i += 2) pairs = pairs && b_vector[i] == b_vector[i - 1] + kLanes<T>;
     if (x.column_bias != nullptr) from = {x.column_bias, 0, c_vector};
     const int repeated = v + width == vectors ? x.repeated - skipped : 0, full = half ? kHalfLanes<T> : kLanes<T>;
     bool whole = !add || (repeated == 0 && !half);
@@ -196,7 +199,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     RegisterTile<T> tile{x.a,      x.a_row,  x.a_term, x.a_step, x.b,
                          x.b_term, x.b_step, b_vector, start,    {c, ldc, c_vector}};
     for (std::int64_t i = 0, n = 0; i < rows; i += results.rows, ++n) {
-      std::int64_t height = half ? std::min(tallest, rows - i) : least + (n < taller);
+      std::int64_t height = half ? std::min<std::int64_t>(tallest(1), rows - i) : least + (n < taller);
       while (half && all[height - 1].half == nullptr) --height;
       results.rows = height;
       tile.a = x.a + i * x.a_row;
@@ -207,13 +210,14 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
           const T* line = tile.to.data + c_vector[w];
           for (std::int64_t r = 0; r < height; ++r, line += ldc) __builtin_prefetch(line, 0, 2);
         }
-      const TileFunction<T> multiply = all[height - 1].tile(half ? 0 : width, lookups);
-      if (results.direct && depth <= kTileDepth<T>) {
+      const TileFunction<T> multiply =
+          all[height - 1].tile(half ? 0 : width, pairs || lookups != kNeither ? lookups : kBoth);
+      if (results.direct && depth <= tile_depth<T>(width)) {
         ahead.some();
         multiply(tile, 0, depth);
       } else {
         tile.from.row = start.row, tile.from.vector = start.vector;
-        sum_chains<T>(multiply, depth, tile, ahead, results);
+        sum_chains<T>(multiply, depth, tile_depth<T>(width), tile, ahead, results);
       }
     }
   }

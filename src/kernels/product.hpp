@@ -17,8 +17,8 @@ inline constexpr std::int64_t kBlockDepth = 256;
 
 /// The terms that a product of matrices takes at a time: both operands' blocks fit the second-level cache.
 inline constexpr std::int64_t kDeepBlock = 512;
-/// The blocks beside each other that it computes from the same rows of A.
-inline constexpr std::int64_t kBlocksTogether = 8;
+/// The blocks beside each other that it computes from the same rows of A: their part of B fits there too.
+inline constexpr std::int64_t kBlocksTogether = 4;
 
 /// Terms that are added one after another: the rounding errors of longer float32 sums would add up to more than four
 /// units in the last place. What is summed so far then counts as one term.

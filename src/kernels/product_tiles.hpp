@@ -16,8 +16,15 @@ inline constexpr int kTileRows = kLanes<T> == 2       ? 4
                                  : kVectorWidth == 64 ? 12
                                                       : 6;
 
+/// Rows of the tallest tile of four vectors.
+inline constexpr int kWideRows = kVectorWidth == 64 ? 6 : 2;
+
 /// Vectors of the widest tile of `rows` rows: enough independent sums to hide the latency of the additions.
-constexpr int widest(std::int64_t rows) { return rows == 1 ? 8 : rows <= (kVectorWidth == 64 ? 6 : 2) ? 4 : 2; }
+constexpr int widest(std::int64_t rows) { return rows == 1 ? 8 : rows <= kWideRows ? 4 : 2; }
+
+/// Vectors of the tiles that large products are made of. With as many sums, wide tiles load less for each than tall
+/// ones.
+inline constexpr int kMainWidth = kVectorWidth == 64 ? 4 : 2;
 
 /// Rows of a tile that are found from one pointer: processors add one or two distances to it by themselves.
 inline constexpr int kPointerRows = 3;
@@ -57,16 +64,19 @@ struct RegisterTile {
   Vectors<T> to;
 };
 
-/// Terms that a tile takes at once. Short tiles that sum several chains by themselves take up to a tenth less time than
-/// when they are called for each; with vectors of 64 bytes, a fiftieth more.
+/// Terms that a tile of `width` vectors takes at once. Tiles that sum several chains by themselves take up to a tenth
+/// less time than when they are called for each, and more room.
 template <class T>
-inline constexpr std::int64_t kTileDepth = kVectorWidth == 32 ? kDeepBlock : kChain<T>;
+constexpr std::int64_t tile_depth(int width) {
+  const bool pays = kVectorWidth == 32 || (kVectorWidth == 64 && width == kMainWidth && sizeof(T) == sizeof(float));
+  return pays ? kDeepBlock : kChain<T>;
+}
 
 /// Operands of a tile whose terms are looked up in their lists, not a step apart.
 enum Lookups { kNeither = 0, kA = 1, kB = 2, kBoth = 3 };
 
 /// to[r, :] = from[r, :] + sum over the terms [first, end) of a[r, k] b[k, :] for R rows and W vectors V: at most
-/// `kTileDepth`, in chains.
+/// `tile_depth(W)`, in chains. Vectors of a tile that looks nothing up lie side by side in pairs.
 template <class T, int R, int W, int lookups = kBoth, class V = Vector<T>>
 void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t end) {
   const auto read = [](const T* x) {
@@ -74,12 +84,14 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
     std::memcpy(&v, x, sizeof v);
     return v;
   };
+  constexpr bool several = tile_depth<T>(W) > kChain<T>;
   constexpr bool lists_a = (lookups & kA) != 0, lists_b = (lookups & kB) != 0;
   const std::int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step;
-  const T* column[W];
+  constexpr int kSides = lookups == kNeither ? 2 : 1;  // vectors that are found from one pointer
+  const T* column[W / kSides];
 #pragma GCC unroll 8
-  for (int v = 0; v < W; ++v) {
-    column[v] = t.b + t.b_vector[v] + (lists_b ? 0 : t.b_term[first]);
+  for (int v = 0; v < W / kSides; ++v) {
+    column[v] = t.b + t.b_vector[v * kSides] + (lists_b ? 0 : t.b_term[first]);
     hide(column[v]);
   }
   // Rows that one pointer does not reach have others.
@@ -96,7 +108,7 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
   Vectors<const T> start = t.from;
   std::int64_t k = first;
   do {
-    const bool ends = kTileDepth<T> == kChain<T> || end - k <= kChain<T>;
+    const bool ends = !several || end - k <= kChain<T>;
     const std::int64_t stop = ends ? end : k + kChain<T>;
     V sum[R][W];
 #pragma GCC unroll 16
@@ -109,8 +121,8 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
       V right[W];
 #pragma GCC unroll 8
       for (int v = 0; v < W; ++v) {
-        right[v] = read(column[v] + term);
-        if constexpr (!lists_b) column[v] += b_step;
+        right[v] = read(column[v / kSides] + v % kSides * kLanes<T> + term);
+        if (!lists_b && v % kSides + 1 == kSides) column[v / kSides] += b_step;
       }
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
@@ -145,7 +157,7 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
         from[v] += from_row;
         to[v] += to_row;
       }
-  } while (kTileDepth<T> != kChain<T> && k < end);
+  } while (several && k < end);
 }
 
 template <class T>
@@ -160,10 +172,10 @@ inline constexpr int kHalfLanes = kVectorWidth == 64 && sizeof(T) == sizeof(floa
 template <class T>
 struct TileWidths {
   TileFunction<T> of[4], half = nullptr;
-  TileFunction<T> pair[3] = {};  ///< for two vectors and other `Lookups` than both, of some heights
+  TileFunction<T> main[3] = {};  ///< for `kMainWidth` vectors and other `Lookups` than both, of some heights
 
   TileFunction<T> tile(int width, int lookups) const {
-    if (width == 2 && lookups < kBoth && pair[lookups] != nullptr) return pair[lookups];
+    if (width == kMainWidth && lookups < kBoth && main[lookups] != nullptr) return main[lookups];
     return width == 0 ? half : of[__builtin_ctz(static_cast<unsigned>(width))];
   }
 };
@@ -174,12 +186,13 @@ constexpr TileWidths<T> tile_widths() {
   if constexpr (widest(R) >= 8) tiles.of[3] = multiply_tile<T, R, 8>;
   if constexpr (kHalfLanes<T> != 0 && (R == 12 || R == 8 || R == 4 || R <= 2))
     tiles.half = multiply_tile<T, R, 1, kBoth, typename Several<T, kHalfLanes<T>>::type>;
-  // Tiles of narrow vectors have little to do for each term: the look-ups cost them a twentieth.
-  if constexpr (kVectorWidth == 32 && R >= 5) {
-    tiles.pair[kNeither] = multiply_tile<T, R, 2, kNeither>;
-    if constexpr (sizeof(T) == sizeof(float)) {
-      tiles.pair[kA] = multiply_tile<T, R, 2, kA>;
-      tiles.pair[kB] = multiply_tile<T, R, 2, kB>;
+  // The look-ups cost a twentieth.
+  if constexpr (kVectorWidth >= 32 && (R == 5 || R == 6)) {
+    constexpr bool single = sizeof(T) == sizeof(float);
+    if constexpr (single || kVectorWidth == 32) tiles.main[kNeither] = multiply_tile<T, R, kMainWidth, kNeither>;
+    if constexpr (single && kVectorWidth == 32) {
+      tiles.main[kA] = multiply_tile<T, R, kMainWidth, kA>;
+      tiles.main[kB] = multiply_tile<T, R, kMainWidth, kB>;
     }
   }
   return tiles;
