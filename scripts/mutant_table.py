@@ -65,6 +65,8 @@ def average_pools():
     yield Mutant("windows of three that read the wrong neighbour", "src/kernels/avg_pool_small.hpp",
                  "sum += moved<kLanes<T> - 1>(before, odd, All());", "sum += moved<kLanes<T> - 1>(odd, odd, All());",
                  "*average pools*")
+    yield Mutant("elements of two uneven windows get one gradient", "src/kernels/avg_pool_uneven.hpp",
+                 "two = newest != oldest;", "two = newest < oldest;", "*adaptive*")
     strided = "src/kernels/avg_pool_strided.hpp"
     yield Mutant("fours of columns behind those left over begin one too late", strided, "t > 0 ? 4 * t - 4 :", "t > 0 ? 4 * t - 3 :",
                  "windows of at most sixteen*")
@@ -144,6 +146,11 @@ def convolutions():
 def dense():
     yield Mutant("sum of the last chain alone", "src/kernels/product.cpp",
                  "    tile.from = {total, row, kSide<T>};\n", "", "a matrix product agrees*")
+    yield Mutant("vectors side by side wherever they lie", "src/kernels/product.cpp",
+                 "b_vector[i] == b_vector[i - 1] + kLanes<T>;", "b_vector[i] > b_vector[i - 1];",
+                 "convolutions agree*")
+    yield Mutant("chains of a tile as long as it", "src/kernels/product_tiles.hpp", "!several || end - k <= kChain<T>;",
+                 "!several || end - k > 0;", "a convolution agrees*")
     yield Mutant("bias gradient missing", "src/kernels/linear.cpp",
                  "if (gradients.db != nullptr) linear_backward_bias(p, dy, gradients.db, gradients.add_db);", "",
                  "*linear*")
@@ -376,6 +383,10 @@ def max_pools():
     yield Mutant("the last of equals wins", pairs, "return (v > best) | (v != v);", "return (v >= best) | (v != v);",
                  "*max pool*")
     yield Mutant("NaN loses", pairs, "return (v > best) | (v != v);", "return v > best;", "*NaN*")
+    yield Mutant("places of the second of four blocks of windows", pairs, "at + 4 * o, 2 * count, pair",
+                 "at + 3 * o, 2 * count, pair", "rows\\, windows and planes*")
+    yield Mutant("windows of several rows by pairs of pairs", file, "h.first + h.step >= h.last;", "h.first <= h.last;",
+                 "rows\\, windows and planes*")
     yield Mutant("dilation of max pools dropped", file, ".dilation = q.dilation[i]", ".dilation = 1", "*max pool*")
     yield Mutant("gradient of max pools overwritten", file,
                  "for (std::int64_t i = 0; i < b.n; ++i) dx[i] += static_cast<T>(sum[i]);",
@@ -404,6 +415,14 @@ def functions():
                  "return q * scaled_down(1 + rest, shifted);", "every function of one element*")
     yield Mutant("piece of the normal distribution beside the right one", pieces, "+ kQuarter / 2, piece",
                  "+ kQuarter / 4, piece", "every function of one element*")
+    yield Mutant("logarithm of the exponent in one part", "src/kernels/vector_math.hpp", "n * 1.42860677e-6f", "n * 0.0f",
+                 "every function of one element*")
+    yield Mutant("roots of two in one part", "src/kernels/vector_math.hpp", "looked_up(kRootLow, piece)", "FullFloat{}",
+                 "every function of one element*")
+    yield Mutant("what exp reduces by in one part", "src/kernels/vector_math.hpp", "fused(n, -3.1946185e-5f, ",
+                 "fused(n, -3.19e-5f, ", "every function of one element*")
+    yield Mutant("tanh ends too early", "src/kernels/vector_math.hpp", "at_most<V>(TanhPieces::end, magnitude_of(x))",
+                 "at_most<V>(TanhPieces::end / 2, magnitude_of(x))", "every function of one element*")
     yield Mutant("odd powers without a sign", powers, "odd ? with_sign_of(p, x) : p", "p", "powers are within*")
     yield Mutant("logarithm of a power in one part", powers, "limited == power ? beyond : Doubles{}", "Doubles{}",
                  "powers are within*")

@@ -119,8 +119,8 @@ bool pool_pairs(const RowWindows& w, const T* x, std::int64_t room, std::int64_t
   return true;
 }
 
-/// The same for windows of four neighbours side by side, pairs of pairs, of which there are as many as fill a vector or
-/// more.
+/// The same for windows of four neighbours in one row, side by side, that fill a vector or more: pairs of pairs. In
+/// several rows an element of the first pair would win over an equal one of the second in a row before it.
 template <class T>
 void pool_quads(RowWindows w, const T* x, std::int64_t at, std::int64_t n, T* y, std::int64_t* index) {
   constexpr std::int64_t N = kFullVector<T>, kSome = 4 * N;

@@ -256,6 +256,8 @@ TEST_CASE("rows, windows and planes longer than the buffers are pooled in pieces
   for (const auto& [k, s, p, d] : std::vector<std::array<std::int64_t, 4>>{{3, 1, 1, 1},
                                                                            {2, 2, 0, 1},
                                                                            {3, 2, 1, 1},
+                                                                           {4, 4, 0, 1},
+                                                                           {4, 4, 2, 1},
                                                                            {7, 1, 3, 1},
                                                                            {8, 1, 4, 1},
                                                                            {17, 1, 0, 1},
