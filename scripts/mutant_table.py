@@ -147,7 +147,7 @@ def dense():
     yield Mutant("sum of the last chain alone", "src/kernels/product.cpp",
                  "    tile.from = {total, row, kSide<T>};\n", "", "a matrix product agrees*")
     yield Mutant("vectors side by side wherever they lie", "src/kernels/product.cpp",
-                 "b_vector[i] == b_vector[i - 1] + kLanes<T>;", "b_vector[i] > b_vector[i - 1];",
+                 "b_vector[i] != b_vector[i - 1] + kLanes<T>", "b_vector[i] < b_vector[i - 1]",
                  "convolutions agree*")
     yield Mutant("chains of a tile as long as it", "src/kernels/product_tiles.hpp", "!several || end - k <= kChain<T>;",
                  "!several || end - k > 0;", "a convolution agrees*")
@@ -385,7 +385,7 @@ def max_pools():
     yield Mutant("NaN loses", pairs, "return (v > best) | (v != v);", "return v > best;", "*NaN*")
     yield Mutant("places of the second of four blocks of windows", pairs, "at + 4 * o, 2 * count, pair",
                  "at + 3 * o, 2 * count, pair", "rows\\, windows and planes*")
-    yield Mutant("windows of several rows by pairs of pairs", file, "h.first + h.step >= h.last;", "h.first <= h.last;",
+    yield Mutant("windows of several rows by pairs of pairs", file, "last_of(h) == h.first;", "last_of(h) >= h.first;",
                  "rows\\, windows and planes*")
     yield Mutant("dilation of max pools dropped", file, ".dilation = q.dilation[i]", ".dilation = 1", "*max pool*")
     yield Mutant("gradient of max pools overwritten", file,
@@ -418,7 +418,7 @@ def functions():
     yield Mutant("logarithm of the exponent in one part", "src/kernels/vector_math.hpp", "n * 1.42860677e-6f", "n * 0.0f",
                  "every function of one element*")
     yield Mutant("roots of two in one part", "src/kernels/vector_math.hpp", "looked_up(kRootLow, piece)", "FullFloat{}",
-                 "every function of one element*")
+                 "vectorised maps follow*")
     yield Mutant("what exp reduces by in one part", "src/kernels/vector_math.hpp", "fused(n, -3.1946185e-5f, ",
                  "fused(n, -3.19e-5f, ", "every function of one element*")
     yield Mutant("tanh ends too early", "src/kernels/vector_math.hpp", "at_most<V>(TanhPieces::end, magnitude_of(x))",

@@ -18,13 +18,6 @@ bool is_near(std::int64_t row, std::int64_t n) {
   return row <= bytes / static_cast<std::int64_t>(sizeof(T)) / n;
 }
 
-/// Whether rows, `row` elements apart, lie whole pages apart: many of them push each other out of the first-level
-/// cache.
-template <class T>
-bool is_pages_apart(std::int64_t row) {
-  return row % (4096 / static_cast<std::int64_t>(sizeof(T))) == 0;
-}
-
 /// The rows [i, i + rows) of op(A) for the terms [k, k + depth).
 template <class T>
 Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64_t rows, std::int64_t k,

@@ -225,7 +225,7 @@ void inner_windows(const MaxPool& p, const Taps& d, const Taps& h, std::int64_t 
     const RowWindows windows{d, h, w.kernel, p.h.in, p.w.in};
     std::int64_t* const places = index ? index + o0 : nullptr;
     if (w.stride == 2 && pool_pairs(windows, x + at, room - at, at, o1 - o0, y + o0, places)) return;
-    const bool is_row = d.first + d.step >= d.last && h.first + h.step >= h.last;
+    const bool is_row = last_of(d) == d.first && last_of(h) == h.first;
     if (kVectorWidth == 64 && is_row && w.stride == 4 && w.kernel == 4 && o1 - o0 >= kFullVector<T>)
       return pool_quads(windows, x + at, at, o1 - o0, y + o0, places);
   }

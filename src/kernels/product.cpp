@@ -165,9 +165,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   // Of each width tiles as tall as each other. The rows run inside the columns, so that the tile's columns of b stay in
   // the nearest caches.
   const TileWidths<T>* const all = all_tiles<T>(std::make_integer_sequence<int, kTileRows<T>>());
-  // Rows whole pages apart share one line of each way of the first-level cache, of which it has eight.
-  constexpr std::int64_t page = 4096 / static_cast<std::int64_t>(sizeof(T));
-  const bool apart = ldc % page != 0 && x.a_row % page != 0;
+  const bool apart = !is_pages_apart<T>(ldc) && !is_pages_apart<T>(x.a_row);
   const auto tallest = [apart](int w) { return w > 2 ? kWideRows : apart ? kTileRows<T> : std::min(kTileRows<T>, 6); };
   const std::int64_t vectors = ceil_div(columns, kLanes<T>), last = vectors - 1;
   // Few elements of the last vector are those of a half: its first, or what follows the repeated ones.
@@ -188,8 +186,10 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     const std::int64_t tiles = ceil_div(rows, tallest(width)), least = rows / tiles, taller = rows % tiles;
     const std::int64_t *b_vector = half ? &b_half : x.b_vector + v, *c_vector = half ? &c_half : x.c_vector + v;
     const int* const count = half ? &half_count : x.c_count + v;
-    bool pairs = true;
-    for (int i = 1; i < width; i += 2) pairs = pairs && b_vector[i] == b_vector[i - 1] + kLanes<T>;
+    // Tiles that look nothing up find their vectors in pairs.
+    int tile_lookups = lookups;
+    for (int i = 1; i < width && lookups == kNeither; i += 2)
+      if (b_vector[i] != b_vector[i - 1] + kLanes<T>) tile_lookups = kBoth;
     if (x.column_bias != nullptr) from = {x.column_bias, 0, c_vector};
     const int repeated = v + width == vectors ? x.repeated - skipped : 0, full = half ? kHalfLanes<T> : kLanes<T>;
     bool whole = !add || (repeated == 0 && !half);
@@ -210,8 +210,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
           const T* line = tile.to.data + c_vector[w];
           for (std::int64_t r = 0; r < height; ++r, line += ldc) __builtin_prefetch(line, 0, 2);
         }
-      const TileFunction<T> multiply =
-          all[height - 1].tile(half ? 0 : width, pairs || lookups != kNeither ? lookups : kBoth);
+      const TileFunction<T> multiply = all[height - 1].tile(half ? 0 : width, tile_lookups);
       if (results.direct && depth <= tile_depth<T>(width)) {
         ahead.some();
         multiply(tile, 0, depth);

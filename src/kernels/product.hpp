@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "kernels/ceil_div.hpp"
+#include "kernels/loop_hints.hpp"
 #include "kernels/vectors.hpp"
 
 namespace taper::kernels {
@@ -145,6 +146,13 @@ struct Scratch {
 };
 template <class T>
 const Scratch<T>& scratch() noexcept;
+
+/// Whether rows, `row` elements apart, lie whole pages apart: all share one line of each way of the first-level cache,
+/// of which there are eight or more, so that many of them push each other out.
+template <class T>
+constexpr bool is_pages_apart(std::int64_t row) {
+  return row % (kPage / static_cast<std::int64_t>(sizeof(T))) == 0;
+}
 
 /// Distance between the rows of a packed block: whole cache lines, an odd number of them, so that
 /// the rows spread over all sets of the cache.
