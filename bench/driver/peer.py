@@ -74,13 +74,10 @@ class Peer:
 
     def prepare(self, task):
         """Makes the task ready and does it once. False: the library does not offer it."""
-        if self.ask(f"task {task}") == "no":
-            return False
-        self.first = self.sample(1)[0]
-        return True
+        return self.ask(f"task {task}") == "ready"
 
     def values(self):
-        """Numbers that the last repetition computed."""
+        """Numbers that the last repetition computed; before any sample, the only one: steps of a training differ."""
         out = array.array("d")
         out.frombytes(self.process.stdout.read(8 * int(self.ask("values"))))
         return out
@@ -93,12 +90,11 @@ class Peer:
     def repetitions_for(self, seconds):
         """How many repetitions take about this long."""
         repetitions = 1
-        while self.first < seconds:
+        while True:
             taken = self.sample(repetitions)[0] * repetitions
             if taken >= seconds / 2 or repetitions >= 1 << 24:
                 return max(1, round(repetitions * seconds / max(taken, 1e-9)))
             repetitions = min(10 * repetitions, max(2 * repetitions, int(repetitions * seconds / max(taken, 1e-9))))
-        return 1
 
     def __enter__(self):
         return self

@@ -109,6 +109,7 @@ int serve(const Peer& peer, int argc, char** argv) {
         const Task task(rest);
         const auto maker = peer.makers.find(task.name());
         if (maker != peer.makers.end()) work = maker->second(task);
+        if (work && work->body) work->body();
         say(work && work->body ? "ready" : "no");
       } else if (command == "values") {
         Values values;
