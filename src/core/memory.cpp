@@ -34,7 +34,7 @@ SizeClass size_class(std::size_t bytes) {
   }
   const int log = int(std::bit_width(bytes - 1)) - 1;  // 2^log < bytes <= 2^(log + 1)
   const std::size_t base = std::size_t{1} << log, quarter = base / 4;
-  const std::size_t steps = (bytes - base + quarter - 1) / quarter;  // 1..4
+  const std::size_t steps = (bytes - base + quarter - 1) >> (log - 2);  // quarters, 1..4
   return {kSmallClasses + 4 * (log - 12) + int(steps) - 1, base + steps * quarter};
 }
 

@@ -192,16 +192,15 @@ template <class T>
     Right<T> right[kBlocksTogether];
     const auto width = [&](std::int64_t at) { return std::min(column_step, columns - at); };
     T* packed = scratch<T>().panels;
-    for (std::int64_t at = 0; at < columns; at += column_step, packed += kPanelsSize)
-      right[at / column_step] = right_operand(p, b, j + at, width(at), k, depth, packed);
+    for (std::int64_t at = 0, block = 0; at < columns; at += column_step, ++block, packed += kPanelsSize)
+      right[block] = right_operand(p, b, j + at, width(at), k, depth, packed);
     for (std::int64_t r = 0; r < rows; r += row_step) {
       const std::int64_t n = std::min(row_step, rows - r);
       const Left<T> left = left_operand(p, a, i + r, n, k, depth);
-      for (std::int64_t at = 0; at < columns; at += column_step)
-        multiply_block<T>(
-            n, width(at), depth,
-            Operands<T>{left, right[at / column_step], bias != nullptr && !more ? start + at : nullptr, k == 0},
-            y + r * ldy + at, ldy, more);
+      for (std::int64_t at = 0, block = 0; at < columns; at += column_step, ++block)
+        multiply_block<T>(n, width(at), depth,
+                          Operands<T>{left, right[block], bias != nullptr && !more ? start + at : nullptr, k == 0},
+                          y + r * ldy + at, ldy, more);
     }
   };
   sum_in_steps<T>(rows, columns, p.k, multiply, c + region.matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add,

@@ -72,11 +72,11 @@ class Fetching {
   bool second_ = false;
 };
 
-/// to = from + the sum over more than `most` terms, or of results that are not direct: sums of so many terms, and the
-/// sum of those. What is read ahead is fetched along with each.
+/// to = from + the sum over more terms than a chain, or of results that are not direct: the sums of chains, one added
+/// to the other. What is read ahead is fetched along with each.
 template <class T>
-[[gnu::noinline]] void sum_chains(TileFunction<T> multiply, std::int64_t depth, std::int64_t most,
-                                  RegisterTile<T>& tile, Fetching<T>& ahead, const Results& y) {
+[[gnu::noinline]] void sum_chains(TileFunction<T> multiply, std::int64_t depth, RegisterTile<T>& tile,
+                                  Fetching<T>& ahead, const Results& y) {
   alignas(kVectorWidth) T total[(2 * kTileRows<T> + 1) * kLanes<T>];  // with one vector for loads that skip some
   const std::int64_t row = y.width * kLanes<T>;
   // Field by field: a copy at once would wait for the stores of the single ones.
@@ -86,10 +86,10 @@ template <class T>
   };
   set(tile.to, total, row, kSide<T>);
   std::int64_t k = 0;
-  for (; depth - k > most; k += most) {
+  for (; depth - k > kChain<T>; k += kChain<T>) {
     ahead.some();
-    multiply(tile, k, k + most);
-    tile.from = {total, row, kSide<T>};
+    multiply(tile, k, k + kChain<T>);
+    set(tile.from, static_cast<const T*>(total), row, kSide<T>);
   }
   ahead.some();
   if (y.direct) set(tile.to, c.data, c.row, c.vector);
@@ -166,30 +166,32 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   // the nearest caches.
   const TileWidths<T>* const all = all_tiles<T>(std::make_integer_sequence<int, kTileRows<T>>());
   const bool apart = !is_pages_apart<T>(ldc) && !is_pages_apart<T>(x.a_row);
-  const auto tallest = [apart](int w) { return w > 2 ? kWideRows : apart ? kTileRows<T> : std::min(kTileRows<T>, 6); };
+  const auto highest = [apart](int w) { return apart ? tallest<T>(w) : std::min(tallest<T>(w), 6); };
   const std::int64_t vectors = ceil_div(columns, kLanes<T>), last = vectors - 1;
-  // Few elements of the last vector are those of a half: its first, or what follows the repeated ones.
-  const bool halved =
-      kHalfLanes<T> != 0 && (x.repeated > 0 ? kLanes<T> - x.repeated : x.c_count[last]) <= kHalfLanes<T>;
+  // Few elements of a last vector that stands alone are those of a half: its first, or what follows the repeated ones.
+  const bool halved = kHalfLanes<T> != 0 && vectors % kMainWidth == 1 &&
+                      (x.repeated > 0 ? kLanes<T> - x.repeated : x.c_count[last]) <= kHalfLanes<T>;
   const int skipped = halved && x.repeated > 0 ? kHalfLanes<T> : 0;
   const std::int64_t b_half = x.b_vector[last] + skipped, c_half = x.c_vector[last] + skipped;
   const int half_count = x.c_count[last] - skipped;
   // Rows of c that are far from each other are brought near before the last term.
   const bool far = depth >= 64 && ldc > kBlockColumns;
   const int lookups = (x.a_step == 0 ? kA : kNeither) | (x.b_step == 0 ? kB : kNeither);
-  int width = std::max(kMainWidth, widest(rows));
-  const std::int64_t calls = ceil_div(rows, tallest(width)) * ceil_div(depth, tile_depth<T>(width));
-  Fetching<T> ahead(x.ahead, ceil_div(vectors, width) * calls);
+  const int most = std::max(kMainWidth, widest<T>(rows));
+  const std::int64_t calls = ceil_div(rows, highest(most)) * ceil_div(depth, kChain<T>);
+  Fetching<T> ahead(x.ahead, ceil_div(vectors, most) * calls);
+  int width = most;
   for (std::int64_t v = 0; v < vectors; v += width) {
     const bool half = halved && v == last;
-    while (width > (half ? 1 : vectors - halved - v)) width /= 2;
-    const std::int64_t tiles = ceil_div(rows, tallest(width)), least = rows / tiles, taller = rows % tiles;
+    const std::int64_t left = half ? 1 : vectors - halved - v;
+    // Of five vectors three and two, as a single one loads as much as two.
+    if (tallest<T>(3) > 0 && (left == 3 || left == 5))
+      width = 3;
+    else
+      while (width > left) width = width == 3 ? 2 : width / 2;
+    const std::int64_t tiles = ceil_div(rows, highest(width)), least = rows / tiles, taller = rows % tiles;
     const std::int64_t *b_vector = half ? &b_half : x.b_vector + v, *c_vector = half ? &c_half : x.c_vector + v;
     const int* const count = half ? &half_count : x.c_count + v;
-    // Tiles that look nothing up find their vectors in pairs.
-    int tile_lookups = lookups;
-    for (int i = 1; i < width && lookups == kNeither; i += 2)
-      if (b_vector[i] != b_vector[i - 1] + kLanes<T>) tile_lookups = kBoth;
     if (x.column_bias != nullptr) from = {x.column_bias, 0, c_vector};
     const int repeated = v + width == vectors ? x.repeated - skipped : 0, full = half ? kHalfLanes<T> : kLanes<T>;
     bool whole = !add || (repeated == 0 && !half);
@@ -199,7 +201,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     RegisterTile<T> tile{x.a,      x.a_row,  x.a_term, x.a_step, x.b,
                          x.b_term, x.b_step, b_vector, start,    {c, ldc, c_vector}};
     for (std::int64_t i = 0, n = 0; i < rows; i += results.rows, ++n) {
-      std::int64_t height = half ? std::min<std::int64_t>(tallest(1), rows - i) : least + (n < taller);
+      std::int64_t height = half ? std::min<std::int64_t>(highest(1), rows - i) : least + (n < taller);
       while (half && all[height - 1].half == nullptr) --height;
       results.rows = height;
       tile.a = x.a + i * x.a_row;
@@ -210,13 +212,13 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
           const T* line = tile.to.data + c_vector[w];
           for (std::int64_t r = 0; r < height; ++r, line += ldc) __builtin_prefetch(line, 0, 2);
         }
-      const TileFunction<T> multiply = all[height - 1].tile(half ? 0 : width, tile_lookups);
-      if (results.direct && depth <= tile_depth<T>(width)) {
+      const TileFunction<T> multiply = all[height - 1].tile(half ? 0 : width, lookups);
+      if (results.direct && depth <= kChain<T>) {
         ahead.some();
         multiply(tile, 0, depth);
       } else {
         tile.from.row = start.row, tile.from.vector = start.vector;
-        sum_chains<T>(multiply, depth, tile_depth<T>(width), tile, ahead, results);
+        sum_chains<T>(multiply, depth, tile, ahead, results);
       }
     }
   }
@@ -228,10 +230,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   constexpr std::int64_t most = kBlockColumns / kLanes<T>;
   std::int64_t a_term[kDeepBlock], b_term[kDeepBlock], b_vector[most], c_vector[most];
   int count[most];
-  for (std::int64_t k = 0; k < depth; ++k) {
-    a_term[k] = k * x.a.column;
-    b_term[k] = k * x.b.row;
-  }
+  for (std::int64_t k = 0, a = 0, b = 0; k < depth; ++k, a += x.a.column, b += x.b.row) a_term[k] = a, b_term[k] = b;
   std::int64_t v = 0;
   for (; v * kLanes<T> < columns; ++v) {
     b_vector[v] = v / 2 * x.b.panel + v % 2 * kLanes<T>;

@@ -16,11 +16,26 @@ inline constexpr int kTileRows = kLanes<T> == 2       ? 4
                                  : kVectorWidth == 64 ? 12
                                                       : 6;
 
-/// Rows of the tallest tile of four vectors.
-inline constexpr int kWideRows = kVectorWidth == 64 ? 6 : 2;
+/// Rows of the tallest tile of so many vectors: those of more than two need more registers for b. 0: there is none.
+template <class T>
+constexpr int tallest(int width) {
+  switch (width) {
+    case 8:
+      return 1;
+    case 4:
+      return kVectorWidth == 64 ? 6 : 2;
+    case 3:
+      return kVectorWidth == 64 ? 8 : 0;
+    default:
+      return kTileRows<T>;
+  }
+}
 
 /// Vectors of the widest tile of `rows` rows: enough independent sums to hide the latency of the additions.
-constexpr int widest(std::int64_t rows) { return rows == 1 ? 8 : rows <= kWideRows ? 4 : 2; }
+template <class T>
+constexpr int widest(std::int64_t rows) {
+  return rows == 1 ? 8 : rows <= tallest<T>(4) ? 4 : 2;
+}
 
 /// Vectors of the tiles that large products are made of. With as many sums, wide tiles load less for each than tall
 /// ones.
@@ -64,19 +79,11 @@ struct RegisterTile {
   Vectors<T> to;
 };
 
-/// Terms that a tile of `width` vectors takes at once. Tiles that sum several chains by themselves take up to a tenth
-/// less time than when they are called for each, and more room.
-template <class T>
-constexpr std::int64_t tile_depth(int width) {
-  const bool pays = kVectorWidth == 32 || (kVectorWidth == 64 && width == kMainWidth && sizeof(T) == sizeof(float));
-  return pays ? kDeepBlock : kChain<T>;
-}
-
 /// Operands of a tile whose terms are looked up in their lists, not a step apart.
 enum Lookups { kNeither = 0, kA = 1, kB = 2, kBoth = 3 };
 
-/// to[r, :] = from[r, :] + sum over the terms [first, end) of a[r, k] b[k, :] for R rows and W vectors V: at most
-/// `tile_depth(W)`, in chains. Vectors of a tile that looks nothing up lie side by side in pairs.
+/// to[r, :] = from[r, :] + sum over the terms [first, end), a chain at most, of a[r, k] b[k, :] for R rows and W
+/// vectors V.
 template <class T, int R, int W, int lookups = kBoth, class V = Vector<T>>
 void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t end) {
   const auto read = [](const T* x) {
@@ -84,16 +91,19 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
     std::memcpy(&v, x, sizeof v);
     return v;
   };
-  constexpr bool several = tile_depth<T>(W) > kChain<T>;
   constexpr bool lists_a = (lookups & kA) != 0, lists_b = (lookups & kB) != 0;
   const std::int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step;
-  constexpr int kSides = lookups == kNeither ? 2 : 1;  // vectors that are found from one pointer
-  const T* column[W / kSides];
+  // Vectors are found from pointers to which listed terms are added, or by distances from one that steps.
+  const T* column[lists_b ? W : 1];
+  std::int64_t beside[W];
 #pragma GCC unroll 8
-  for (int v = 0; v < W / kSides; ++v) {
-    column[v] = t.b + t.b_vector[v * kSides] + (lists_b ? 0 : t.b_term[first]);
-    hide(column[v]);
-  }
+  for (int v = 0; v < W; ++v)
+    if (lists_b || v == 0) {
+      column[v] = t.b + t.b_vector[v] + (lists_b ? 0 : t.b_term[first]);
+      hide(column[v]);
+    } else {
+      beside[v] = t.b_vector[v] - t.b_vector[0];
+    }
   // Rows that one pointer does not reach have others.
   constexpr int kPointers = (R - 1) / kPointerRows + 1;
   const T* row[kPointers];
@@ -103,61 +113,49 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
       row[i] = t.a + i * kPointerRows * a_row + t.a_term[first];
       hide(row[i]);
     }
-  alignas(kVectorWidth) T total[R * W * kLanes<T>];
-  const Vectors<T> totals{total, W * kLanes<T>, kSide<T>};
-  Vectors<const T> start = t.from;
-  std::int64_t k = first;
-  do {
-    const bool ends = !several || end - k <= kChain<T>;
-    const std::int64_t stop = ends ? end : k + kChain<T>;
-    V sum[R][W];
+  V sum[R][W];
 #pragma GCC unroll 16
-    for (int r = 0; r < R; ++r)
+  for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
-      for (int v = 0; v < W; ++v) sum[r][v] = V{};
-    for (; k < stop; ++k) {
-      const T* a = lists_a ? t.a + t.a_term[k] : nullptr;
-      const std::int64_t term = lists_b ? t.b_term[k] : 0;
-      V right[W];
+    for (int v = 0; v < W; ++v) sum[r][v] = V{};
+  for (std::int64_t k = first; k < end; ++k) {
+    const T* a = lists_a ? t.a + t.a_term[k] : nullptr;
+    const std::int64_t term = lists_b ? t.b_term[k] : 0;
+    V right[W];
 #pragma GCC unroll 8
-      for (int v = 0; v < W; ++v) {
-        right[v] = read(column[v / kSides] + v % kSides * kLanes<T> + term);
-        if (!lists_b && v % kSides + 1 == kSides) column[v / kSides] += b_step;
-      }
+    for (int v = 0; v < W; ++v) right[v] = read(lists_b ? column[v] + term : column[0] + (v > 0 ? beside[v] : 0));
+    if constexpr (!lists_b) column[0] += b_step;
 #pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) {
-        if (lists_a && r > 0 && r % kPointerRows == 0) {
-          a += kPointerRows * a_row;
-          hide(a);
-        }
-        const V left = (lists_a ? a : row[r / kPointerRows])[r % kPointerRows * a_row] - V{};
-#pragma GCC unroll 8
-        for (int v = 0; v < W; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
+    for (int r = 0; r < R; ++r) {
+      if (lists_a && r > 0 && r % kPointerRows == 0) {
+        a += kPointerRows * a_row;
+        hide(a);
       }
-      if constexpr (!lists_a)
-#pragma GCC unroll 4
-        for (int i = 0; i < kPointers; ++i) row[i] += a_step;
+      const V left = (lists_a ? a : row[r / kPointerRows])[r % kPointerRows * a_row] - V{};
+#pragma GCC unroll 8
+      for (int v = 0; v < W; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
     }
-    const Vectors<T>& results = ends ? t.to : totals;
-    const std::int64_t from_row = start.row, to_row = results.row;
-    const T* from[W];
-    T* to[W];
+    if constexpr (!lists_a)
+#pragma GCC unroll 4
+      for (int i = 0; i < kPointers; ++i) row[i] += a_step;
+  }
+  const std::int64_t from_row = t.from.row, to_row = t.to.row;
+  const T* from[W];
+  T* to[W];
+#pragma GCC unroll 8
+  for (int v = 0; v < W; ++v) {
+    from[v] = t.from.data + t.from.vector[v];
+    to[v] = t.to.data + t.to.vector[v];
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < W; ++v) {
-      from[v] = start.data + start.vector[v];
-      to[v] = results.data + results.vector[v];
+      const V y = read(from[v]) + sum[r][v];
+      std::memcpy(to[v], &y, sizeof y);
+      from[v] += from_row;
+      to[v] += to_row;
     }
-    start = {totals.data, totals.row, totals.vector};
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-      for (int v = 0; v < W; ++v) {
-        const V y = read(from[v]) + sum[r][v];
-        std::memcpy(to[v], &y, sizeof y);
-        from[v] += from_row;
-        to[v] += to_row;
-      }
-  } while (several && k < end);
 }
 
 template <class T>
@@ -168,22 +166,24 @@ using TileFunction = void (*)(const RegisterTile<T>&, std::int64_t, std::int64_t
 template <class T>
 inline constexpr int kHalfLanes = kVectorWidth == 64 && sizeof(T) == sizeof(float) ? kLanes<T> / 2 : 0;
 
-/// The tiles of one height for 1, 2, 4 and 8 vectors, and, of some heights, for half a vector (0).
+/// The tiles of one height for 1, 2, 3, 4 and 8 vectors, as far as there are any, and, of some heights, for half a
+/// vector (0).
 template <class T>
 struct TileWidths {
-  TileFunction<T> of[4], half = nullptr;
+  TileFunction<T> of[5], half = nullptr;
   TileFunction<T> main[3] = {};  ///< for `kMainWidth` vectors and other `Lookups` than both, of some heights
 
   TileFunction<T> tile(int width, int lookups) const {
     if (width == kMainWidth && lookups < kBoth && main[lookups] != nullptr) return main[lookups];
-    return width == 0 ? half : of[__builtin_ctz(static_cast<unsigned>(width))];
+    return width == 0 ? half : of[width < 8 ? width - 1 : 4];
   }
 };
 template <class T, int R>
 constexpr TileWidths<T> tile_widths() {
   TileWidths<T> tiles{{multiply_tile<T, R, 1>, multiply_tile<T, R, 2>}};
-  if constexpr (widest(R) >= 4) tiles.of[2] = multiply_tile<T, R, 4>;
-  if constexpr (widest(R) >= 8) tiles.of[3] = multiply_tile<T, R, 8>;
+  if constexpr (R <= tallest<T>(3)) tiles.of[2] = multiply_tile<T, R, 3>;
+  if constexpr (R <= tallest<T>(4)) tiles.of[3] = multiply_tile<T, R, 4>;
+  if constexpr (R <= tallest<T>(8)) tiles.of[4] = multiply_tile<T, R, 8>;
   if constexpr (kHalfLanes<T> != 0 && (R == 12 || R == 8 || R == 4 || R <= 2))
     tiles.half = multiply_tile<T, R, 1, kBoth, typename Several<T, kHalfLanes<T>>::type>;
   // The look-ups cost a twentieth.

@@ -60,8 +60,9 @@ Products products_of(Extents a_shape, Extents b_shape, Transposed transposed) {
   p.a = left_matrices(a_shape);
   p.b = right_matrices(b_shape);
   p.transposed = transposed;
+  const bool batched = !p.a.batch.empty() || !p.b.batch.empty();
   // One matrix B for a whole batch of A: the rows of all A are the rows of one product.
-  if (!transposed.a && product(p.b.batch) == 1) {
+  if (batched && !transposed.a && product(p.b.batch) == 1) {
     p.a.rows *= product(p.a.batch);
     p.a.batch = p.b.batch = {};
   }
