@@ -272,13 +272,14 @@ void sum_blocks(const Sweep& s, const Slab& slab, const WeightGrid& grid, std::i
 }
 
 /// Blocks with all taps if they fit, whose operands cost least: the channels of the input are copied once for each
-/// block beside another, those of the output turned once for each below another.
+/// block beside another, those of the output turned once for each below another, and tiles of one vector load about as
+/// much as tiles of two.
 template <class T>
 WeightGrid product_grid(const Sweep& s) {
   constexpr std::int64_t lanes = kLanes<T>;
   const std::int64_t taps = s.tap_count(), strides = s.axis[0].stride * s.axis[1].stride * s.axis[2].stride;
   // Times of an element, in those of a product of vectors; elements apart from each other are copied one by one.
-  const double copy = strides > 1 ? double(strides) : 0.25, turn = 0.5;
+  const double copy = strides > 1 ? double(strides) : 0.25, turn = 0.5, single = 0.4;
   const auto step = [](std::int64_t n, std::int64_t most) { return ceil_div(n, ceil_div(n, most)); };
   double least = 0;
   std::int64_t best_rows = 0, best_columns = 0;
@@ -286,8 +287,10 @@ WeightGrid product_grid(const Sweep& s) {
     const std::int64_t columns = std::min(s.rows, ceil_div(step(s.rows, most), lanes) * lanes);
     const std::int64_t row = ceil_div(columns, lanes) * lanes;
     const std::int64_t rows = step(s.channels, std::clamp<std::int64_t>(kResultSize / (row * taps), 12, kBlockRows));
+    const std::int64_t vectors = ceil_div(s.rows, columns) * (row / lanes);
     const double time =
-        double(ceil_div(s.rows, columns) * s.channels) * copy + double(ceil_div(s.channels, rows) * s.rows) * turn;
+        double(ceil_div(s.rows, columns) * s.channels) * copy + double(ceil_div(s.channels, rows) * s.rows) * turn +
+        (row == lanes ? double(s.channels * taps * vectors) * single : 0);
     if (best_rows > 0 && time >= least) continue;
     least = time, best_rows = rows, best_columns = columns;
   }
