@@ -198,7 +198,7 @@ template <class A, class T>
         if constexpr (std::is_same_v<T, float>)
           if (most > 1 && (count > kFew || !std::is_same_v<A, T>)) sum_some = sum_few_rows<0, A, T>;
         const T* const from = x + o * outer.step + i * step;
-        if (is_far) fetch_run(from + rows[l].from, most * step);
+        if (is_far) fetch_run(from + rows[l].from, most * step, farther(kLine));
         sum_some(from, step, most, n, rows + l, line + l, some, scales, o + i > 0, sum, pitch);
       }
   }
@@ -229,7 +229,8 @@ template <int S, int K, class A, class T>
 [[gnu::noinline]] void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k,
                                 std::int64_t step, std::int64_t by_step, bool is_far) {
   using All = std::make_integer_sequence<int, kLanes<A>>;
-  const bool is_plain = by_step == 0 && !(kFetchesPages && is_far && std::is_same_v<A, float>);
+  const std::uintptr_t ahead = is_far && std::is_same_v<A, float> ? far_ahead() : 0;
+  const bool is_plain = by_step == 0 && ahead == 0;
   const auto sum = [=](const A* at) __attribute__((always_inline)) {
     const auto vector = [=](int i) __attribute__((always_inline)) { return load<A>(at + i * kLanes<A>); };
     if constexpr (S == 2 && K == 2) return sum_pairs(vector(0), vector(1), All());
@@ -254,8 +255,7 @@ template <int S, int K, class A, class T>
       const A* const at = line.from + S * o;
       if (!is_plain) [[unlikely]] {
         if (by_step != 0) factor = Factors<A>::at(line.by, o);
-        if constexpr (std::is_same_v<A, float>)
-          if (is_far) fetch_ahead<S>(at);
+        if constexpr (std::is_same_v<A, float>) fetch_ahead<S>(at, ahead);
       }
       Vector<A> v;
       if constexpr (S == 2 && K == 3) {

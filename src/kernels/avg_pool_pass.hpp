@@ -177,7 +177,7 @@ class Pass {
     SmallRows<A> rows;
     rows.width = c_.w.from, rows.to_width = c_.w.to;
     rows.zeros = b.sums;
-    rows.is_far = small_far_;
+    rows.ahead = small_far_ ? far_ahead() : 0;
     rows.windows = c_.backward ? c_.h.from : c_.h.to;
     rows.by_step = scales_results() ? 1 : 0;
     rows.by[0] = rows.by[1] = rows.by[2] = b.one;

@@ -21,8 +21,8 @@ struct SmallRows {
   T* y;
   std::int64_t first, rows, width;
   std::int64_t to_first, to_last, to_width;
-  const T* zeros;  ///< read in the place of rows beside the source
-  bool is_far;     ///< whether caches hardly hold what is read, or filled
+  const T* zeros;        ///< read in the place of rows beside the source
+  std::uintptr_t ahead;  ///< as `far_ahead`, where caches hardly hold what is read, or filled
 
   const T* row(std::int64_t i) const {
     i -= first;
@@ -96,7 +96,7 @@ template <Small kind, class T>
   using All = std::make_integer_sequence<int, kLanes<T>>;
   constexpr int K = kind == Small::pairs ? 2 : 3;
   const std::int64_t n = s.width, to_width = s.to_width, last = s.to_last, by_step = s.by_step;
-  const bool is_far = s.is_far;
+  const std::uintptr_t ahead = s.ahead;
   T* y = s.y;
   const T* x = s.x + (2 * s.to_first - s.first) * n;
   const std::int64_t end = s.first + s.rows;
@@ -125,7 +125,7 @@ template <Small kind, class T>
         sum += moved<kLanes<T> - 1>(before, odd, All());
         before = odd;
       }
-      if (is_far) fetch_ahead<4>(x + 4 * o);
+      fetch_ahead<4>(x + 4 * o, ahead);
       return Factors<T>::multiply(sum, by, o * by_step);
     };
     std::int64_t o = 0;
@@ -152,7 +152,7 @@ template <Small kind, class T>
   using All = std::make_integer_sequence<int, kLanes<T>>;
   constexpr bool kSums = kind == Small::strided_threes_back;
   const auto factor = Factors<T>::at(s.by[0], 0);
-  const bool is_far = s.is_far;
+  const std::uintptr_t ahead = s.ahead;
   T* y = s.y;
   for (std::int64_t l = s.to_first; l < s.to_last; l += 2, y += 2 * s.to_width) {
     const T *const g = s.row(l / 2), *const h = kSums ? s.row(l / 2 + 1) : g;
@@ -164,7 +164,7 @@ template <Small kind, class T>
     Vector<T> here = scaled(g, 0), below = kSums ? scaled(h, 0) : here;
     for (std::int64_t c = 0, n = s.to_width; n > 0; n -= 2 * kLanes<T>) {
       T* const to = y + 2 * c;
-      if (is_far) fetch_ahead<4>(y + 4 * c);
+      fetch_ahead<4>(y + 4 * c, ahead);
       c += kLanes<T>;
       const Vector<T> after = scaled(g, c), after_below = kSums ? scaled(h, c) : after;
       const Vector<T> odd = kSums ? here + moved<1>(here, after, All()) : here;

@@ -114,7 +114,10 @@ template <bool is_wide>
       const auto [from, rows, to, copies, counted] = summed.rows[l];
       const float* const x = summed.x + from;
       // Memory is fastest when it is asked for in its order, not a few columns of each row at a time, and in good time.
-      if (summed.is_far) fetch_run(x + 2 * rows * summed.step, rows * summed.step);
+      if (summed.is_far) {
+        const std::int64_t some = rows * summed.step;
+        fetch_run(x, some, farther(static_cast<std::uintptr_t>(2 * some) * sizeof(float) + kLine));
+      }
       sum_rows_in_order(x, summed.step, rows, summed.width, summed.columns);
     }
     auto factor = Factors<float>::at(line.by, 0);

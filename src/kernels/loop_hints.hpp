@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "base/memory_ahead.hpp"
+
 /// Before a loop: its turns do not depend on each other, whatever its pointers look like to the compiler. Clang checks
 /// for overlap at run time instead.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -12,13 +14,16 @@
 
 namespace taper::kernels {
 
-/// Bytes of a page, and those that memory is asked for at a time.
-inline constexpr int kPage = 4096, kLine = 64;
+/// Bytes that memory is asked for at a time.
+inline constexpr int kLine = 64;
 
 /// Asks for the memory that lies `bytes` behind x, or beyond all memory.
 template <class T>
 [[gnu::always_inline]] inline void fetch_line(const T* x, std::uintptr_t bytes) {
   __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(x) + bytes));
 }
+
+using detail::kPage;
+using detail::memory_ahead;
 
 }  // namespace taper::kernels

@@ -60,22 +60,27 @@ template <class A, class T>
     store_first<A>(v, n, y);
 }
 
-/// Whether the processor's own fetching ends with each page, so that it waits there. Those with AVX-512 go on by
-/// themselves, and are slower when asked.
-inline constexpr bool kFetchesPages = kVectorWidth < 64;
-
-/// Asks for the memory of `vectors` vectors a page behind x where the processor does not by itself.
-template <int vectors, class T>
-[[gnu::always_inline]] inline void fetch_ahead(const T* x) {
-  if constexpr (kFetchesPages)
-#pragma GCC unroll 4
-    for (std::uintptr_t i = 0; i < vectors * kVectorWidth; i += kLine) fetch_line(x, kPage + i);
+/// `ahead`, or more where the processor gains by more.
+inline std::uintptr_t farther(std::uintptr_t ahead) {
+  return memory_ahead > kPage && memory_ahead > ahead ? memory_ahead : ahead;
 }
 
-/// Asks for the memory behind x in its order, as much as n elements take, from the next line on.
+/// How many bytes in front of what it reads a loop asks for memory; 0: not at all. Of the processors with AVX-512, some
+/// fetch the next page by themselves, and are slower when asked.
+inline std::uintptr_t far_ahead() { return kVectorWidth < 64 ? memory_ahead : farther(0); }
+
+/// Asks for the memory of `vectors` vectors, `ahead` bytes behind x, unless that is 0.
+template <int vectors, class T>
+[[gnu::always_inline]] inline void fetch_ahead(const T* x, std::uintptr_t ahead) {
+  if (ahead == 0) return;
+#pragma GCC unroll 4
+  for (std::uintptr_t i = 0; i < vectors * kVectorWidth; i += kLine) fetch_line(x, ahead + i);
+}
+
+/// Asks for the memory `ahead` bytes behind x in its order, as much as n elements take.
 template <class T>
-[[gnu::always_inline]] inline void fetch_run(const T* x, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; i += kLine / sizeof(T)) fetch_line(x + i, kLine);
+[[gnu::always_inline]] inline void fetch_run(const T* x, std::int64_t n, std::uintptr_t ahead) {
+  for (std::int64_t i = 0; i < n; i += kLine / sizeof(T)) fetch_line(x + i, ahead);
 }
 
 // --- results past the caches ----------------------------------------------------------------------------------------

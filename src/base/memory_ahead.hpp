@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+namespace taper::detail {
+
+/// Bytes of a page.
+inline constexpr int kPage = 4096;
+
+/// How many bytes in front of what they read loops ask for memory: a page, or more where this processor was measured
+/// to gain by more. It reads a core's memory fastest when enough of it is on its way at once, which its own fetching
+/// does not see to everywhere.
+extern std::uintptr_t memory_ahead;
+
+}  // namespace taper::detail
