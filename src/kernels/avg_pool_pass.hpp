@@ -179,7 +179,8 @@ class Pass {
     rows.zeros = b.sums;
     rows.ahead = small_far_ ? far_ahead() : 0;
     rows.windows = c_.backward ? c_.h.from : c_.h.to;
-    rows.by_step = scales_results() ? 1 : 0;
+    const bool scales_before = scales_small_before();
+    rows.by_step = differs() && !scales_before ? 1 : 0;
     rows.by[0] = rows.by[1] = rows.by[2] = b.one;
     const A* scaled_by[3] = {};
     double slices = 0;
@@ -195,9 +196,9 @@ class Pass {
       if (count_of(d) == 0) rows.rows = 0;
       if (differs() && counted(c_.pool.d, i) != slices) {
         slices = counted(c_.pool.d, i);
-        list_small_factors(slices, rows.windows, scales_rows() ? scaled_by : rows.by, b);
+        list_small_factors(slices, rows.windows, scales_before ? scaled_by : rows.by, b);
       }
-      if (scales_rows()) {
+      if (scales_before) {
         small_scaled(rows, scaled_by, b.columns);
         rows.x = b.columns;
       } else if (count_of(d) > 1) {
@@ -223,8 +224,10 @@ class Pass {
     }
   }
 
-  /// Whether what small windows read is first summed or scaled.
-  bool reads_buffer() const { return scales_rows() || !c_.d.takes_one(); }
+  /// Whether what small windows read is scaled before.
+  bool scales_small_before() const { return scales_rows() && small_ != Small::strided_threes_back; }
+  /// Whether it is first summed or scaled.
+  bool reads_buffer() const { return scales_small_before() || !c_.d.takes_one(); }
 
   /// The factors of windows that count so many slices.
   [[gnu::noinline]] void list_small_factors(double slices, std::int64_t windows, const A* (&tables)[3],

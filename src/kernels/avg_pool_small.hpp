@@ -145,28 +145,31 @@ template <class T>
       store_some<T>(Factors<T>::multiply(load_some<T>(x + c, s.width - c), by[s.class_of(i)], c), s.width - c, sum + c);
 }
 
-/// dx_{2 j} = g_j in both axes. Under pairs, the elements behind have the same; under threes dx_{2 j + 1} = g_j + g_{j
-/// + 1}.
+/// dx_{2 j} = g_j in both axes, for gradients g times their factors. Under pairs, the elements behind have the same;
+/// under threes dx_{2 j + 1} = g_j + g_{j + 1}, and factors may differ.
 template <Small kind, class T>
 [[gnu::noinline, gnu::aligned(64)]] void small_spread(const SmallRows<T>& s) {
   using All = std::make_integer_sequence<int, kLanes<T>>;
   constexpr bool kSums = kind == Small::strided_threes_back;
   const auto factor = Factors<T>::at(s.by[0], 0);
   const std::uintptr_t ahead = s.ahead;
+  const bool differs = kSums && s.by_step != 0;
   T* y = s.y;
   for (std::int64_t l = s.to_first; l < s.to_last; l += 2, y += 2 * s.to_width) {
     const T *const g = s.row(l / 2), *const h = kSums ? s.row(l / 2 + 1) : g;
-    const auto scaled = [ =, n = s.width ](const T* row, std::int64_t c) __attribute__((always_inline)) {
-      return factor.times(load_some<T>(row + c, n - c));
+    const T *const by_g = s.factors(l / 2), *const by_h = s.factors(l / 2 + 1);
+    const auto scaled = [ =, n = s.width ](const T* row, const T* by, std::int64_t c) __attribute__((always_inline)) {
+      const Vector<T> v = load_some<T>(row + c, n - c);
+      return differs ? Factors<T>::multiply(v, by, c) : factor.times(v);
     };
     // Below the last row there may be none: what would be there is then replaced.
     const std::int64_t under = l + 1 < s.to_last ? s.to_width : 0;
-    Vector<T> here = scaled(g, 0), below = kSums ? scaled(h, 0) : here;
+    Vector<T> here = scaled(g, by_g, 0), below = kSums ? scaled(h, by_h, 0) : here;
     for (std::int64_t c = 0, n = s.to_width; n > 0; n -= 2 * kLanes<T>) {
       T* const to = y + 2 * c;
       fetch_ahead<4>(y + 4 * c, ahead);
       c += kLanes<T>;
-      const Vector<T> after = scaled(g, c), after_below = kSums ? scaled(h, c) : after;
+      const Vector<T> after = scaled(g, by_g, c), after_below = kSums ? scaled(h, by_h, c) : after;
       const Vector<T> odd = kSums ? here + moved<1>(here, after, All()) : here;
       const auto store_row = [=](Vector<T> evens, Vector<T> odds, T * row) __attribute__((always_inline)) {
         store_some<T>(mixed<false>(evens, odds, All()), n, row);
