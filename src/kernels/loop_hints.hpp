@@ -23,6 +23,12 @@ template <class T>
   __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(x) + bytes));
 }
 
+/// Asks for the memory `ahead` bytes behind x in its order, as much as n elements take.
+template <class T>
+[[gnu::always_inline]] inline void fetch_run(const T* x, std::int64_t n, std::uintptr_t ahead) {
+  for (std::int64_t i = 0; i < n; i += kLine / sizeof(T)) fetch_line(x + i, ahead);
+}
+
 using detail::kPage;
 using detail::memory_ahead;
 

@@ -77,12 +77,6 @@ template <int vectors, class T>
   for (std::uintptr_t i = 0; i < vectors * kVectorWidth; i += kLine) fetch_line(x, ahead + i);
 }
 
-/// Asks for the memory `ahead` bytes behind x in its order, as much as n elements take.
-template <class T>
-[[gnu::always_inline]] inline void fetch_run(const T* x, std::int64_t n, std::uintptr_t ahead) {
-  for (std::int64_t i = 0; i < n; i += kLine / sizeof(T)) fetch_line(x + i, ahead);
-}
-
 // --- results past the caches ----------------------------------------------------------------------------------------
 
 /// Bytes of results from which on nobody finds them in a cache any more: they are stored past the caches, so that what
