@@ -152,7 +152,7 @@ int main() {
   std::vector<std::size_t> sizes;
   if (const auto size = std::size_t(cache_size(1)); size > 0) sizes = {size / 2, size * 2};
   if (const auto size = std::size_t(cache_size(2)); size > 0) sizes.push_back(size / 2);
-  for (std::size_t size = kMegabyte * 2; size < 2 * std::size_t(std::max(cache_size(3), 32 * long(kMegabyte)));
+  for (std::size_t size = kMegabyte * 2; size < 4 * std::size_t(std::max(cache_size(3), 32 * long(kMegabyte)));
        size *= 2) {
     sizes.push_back(size);
     sizes.push_back(size / 2 * 3);
