@@ -7,9 +7,8 @@
 
 namespace taper::kernels {
 
-/// How many doubles stand in one vector: where the widest have more, floats are converted for them no faster, and they
-/// take longer to fold. What is computed must not depend on it.
-inline constexpr int kRegisterDoubles = kVectorWidth > 16 ? 4 : 2;
+/// How many doubles stand in one vector. What is computed must not depend on it.
+inline constexpr int kRegisterDoubles = kLanes<double>;
 
 /// `N` doubles side by side, a power of two, in as many registers as they need; for loops that the compiler does not
 /// vectorise by itself.
@@ -47,6 +46,9 @@ struct Lanes<N, true> {
   }
   static Lanes load(const float* x) {
     // GCC 12 converts vectors in halves.
+#if defined(__AVX512F__)
+    if constexpr (N == 8) return {Vector(_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(x)))};
+#endif
 #if defined(__AVX2__)
     if constexpr (N == 4) return {_mm256_cvtps_pd(_mm_loadu_ps(x))};
 #endif
@@ -63,10 +65,16 @@ struct Lanes<N, true> {
     if constexpr (N == 4 && sizeof(T) == sizeof(float))
       return v = Vector(_mm256_fmadd_pd(__m256d(load(x).v), _mm256_set1_pd(1), __m256d(v))), *this;
 #endif
+#if defined(__AVX512F__)
+    if constexpr (N == 8 && sizeof(T) == sizeof(float))
+      return v = Vector(_mm512_fmadd_pd(__m512d(load(x).v), _mm512_set1_pd(1), __m512d(v))), *this;
+#endif
     return *this += load(x);
   }
   Lanes<N / 2> folded() const {
-    if constexpr (N == 4)
+    if constexpr (N == 8)
+      return {__builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7)};
+    else if constexpr (N == 4)
       return {__builtin_shufflevector(v, v, 0, 1) + __builtin_shufflevector(v, v, 2, 3)};
     else
       return {v[0] + v[1]};

@@ -97,7 +97,7 @@ inline void sum_four_rows(const T* x, std::int64_t n, double* sum) {
 template <class T>
 void sum_rows(const T* x, std::int64_t n, std::int64_t rows, double* sum) {
   std::int64_t i = 0;
-  if constexpr (kRegisterDoubles == 4)  // the baseline is kept small
+  if constexpr (kRegisterDoubles >= 4)  // the baseline is kept small
     if (n >= kRowLanes)
       for (; i + 4 <= rows; i += 4) sum_four_rows(x + i * n, n, sum + i);
   for (; i < rows; ++i) sum[i] = sum_row(x + i * n, n);
