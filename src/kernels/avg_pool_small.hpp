@@ -59,8 +59,21 @@ template <class T>
   constexpr Vector<T> kNone{};
   const std::int64_t width = s.width, to_width = s.to_width, begin = s.first, rows = s.rows, end = s.to_last;
   const std::int64_t by_step = s.by_step;
-  for (std::int64_t c = 0; c < to_width; c += 2 * kLanes<T>) {
+  // Two vectors of columns from c on, which are `whole` but for the last ones of a row.
+  const auto down = [ =, &s ](std::int64_t c, auto whole) __attribute__((always_inline)) {
     const std::int64_t n = width - c;
+    const auto load_row = [=](const T* x, std::int64_t left) __attribute__((always_inline)) {
+      if constexpr (whole)
+        return load<T>(x);
+      else
+        return load_some<T>(x, left);
+    };
+    const auto store_row = [=](const Vector<T>& v, std::int64_t left, T* y) __attribute__((always_inline)) {
+      if constexpr (whole)
+        store<T>(v, y);
+      else
+        store_some<T>(v, left, y);
+    };
     const T *by = s.by[0], *const zeros = s.zeros + c;
     typename Factors<T>::Pair factor[2] = {Factors<T>::at(by, c * by_step),
                                            Factors<T>::at(by, (c + kLanes<T>)*by_step)};
@@ -70,7 +83,7 @@ template <class T>
     for (std::int64_t l = s.to_first - 2; l < end; ++l, x += width) {
       const bool is_row = static_cast<std::uint64_t>(l + 1 - begin) < static_cast<std::uint64_t>(rows);
       const T* const row = is_row ? x : zeros;
-      const Vector<T> a = load_some<T>(row, n), b = load_some<T>(row + kLanes<T>, n - kLanes<T>);
+      const Vector<T> a = load_row(row, n), b = load_row(row + kLanes<T>, n - kLanes<T>);
       const Vector<T> left = c > 0 ? load<T>(row - 1) : moved<kLast>(kNone, a, All());
       const Vector<T> right = n > 2 * kLanes<T> ? load<T>(row + kLanes<T> + 1) : moved<1>(b, kNone, All());
       const Vector<T> third[2] = {left + (a + moved<1>(a, b, All())), moved<kLast>(a, b, All()) + (b + right)};
@@ -80,14 +93,19 @@ template <class T>
           factor[0] = Factors<T>::at(by, c);
           factor[1] = Factors<T>::at(by, c + kLanes<T>);
         }
-        store_some<T>(factor[0].times(first[0] + (second[0] + third[0])), to_width - c, y);
-        store_some<T>(factor[1].times(first[1] + (second[1] + third[1])), to_width - c - kLanes<T>, y + kLanes<T>);
+        store_row(factor[0].times(first[0] + (second[0] + third[0])), to_width - c, y);
+        store_row(factor[1].times(first[1] + (second[1] + third[1])), to_width - c - kLanes<T>, y + kLanes<T>);
         y += to_width;
       }
       first[0] = second[0], first[1] = second[1];
       second[0] = third[0], second[1] = third[1];
     }
-  }
+  };
+  for (std::int64_t c = 0; c < to_width; c += 2 * kLanes<T>)
+    if (std::min(width, to_width) - c >= 2 * kLanes<T>)
+      down(c, std::true_type());
+    else
+      down(c, std::false_type());
 }
 
 /// y_o = (x_{2 o} + x_{2 o + 1}) times its factor in both axes, or with x_{2 o - 1} too
