@@ -65,6 +65,13 @@ def average_pools():
     yield Mutant("windows of three that read the wrong neighbour", "src/kernels/avg_pool_small.hpp",
                  "sum += moved<kLanes<T> - 1>(before, odd, All());", "sum += moved<kLanes<T> - 1>(odd, odd, All());",
                  "*average pools*")
+    yield Mutant("one factor for the gradients of both rows", "src/kernels/avg_pool_small.hpp",
+                 "*const by_h = s.factors(l / 2 + 1);", "*const by_h = s.factors(l / 2);", "*average pools*")
+    yield Mutant("whole vectors up to the first half", "src/kernels/avg_pool_small.hpp",
+                 "if (std::min(width, to_width) - c >= 2 * kLanes<T>)", "if (std::min(width, to_width) - c >= kLanes<T>)",
+                 "*average pools*")
+    yield Mutant("two lines of a long row of which one is added", "src/kernels/sum_row.hpp",
+                 "if (((end - x) & kRowLanes) != 0) add();", "if (((end - x) & kRowLanes) != 0) x += kRowLanes;", "*mean*")
     yield Mutant("elements of two uneven windows get one gradient", "src/kernels/avg_pool_uneven.hpp",
                  "two = newest != oldest;", "two = newest < oldest;", "*adaptive*")
     strided = "src/kernels/avg_pool_strided.hpp"
@@ -145,12 +152,15 @@ def convolutions():
 
 def dense():
     yield Mutant("sum of the last chain alone", "src/kernels/product.cpp",
-                 "    tile.from = {total, row, kSide<T>};\n", "", "a matrix product agrees*")
-    yield Mutant("vectors side by side wherever they lie", "src/kernels/product.cpp",
-                 "b_vector[i] != b_vector[i - 1] + kLanes<T>", "b_vector[i] < b_vector[i - 1]",
-                 "convolutions agree*")
-    yield Mutant("chains of a tile as long as it", "src/kernels/product_tiles.hpp", "!several || end - k <= kChain<T>;",
-                 "!several || end - k > 0;", "a convolution agrees*")
+                 "    set(tile.from, static_cast<const T*>(total), row, kSide<T>);\n", "", "a matrix product agrees*")
+    yield Mutant("vectors side by side wherever they lie", "src/kernels/product_tiles.hpp",
+                 "beside[v] = t.b_vector[v] - t.b_vector[0];", "beside[v] = v * kLanes<T>;", "a matrix product agrees*")
+    yield Mutant("chains as long as a step", "src/kernels/product.cpp",
+                 "for (; depth - k > kChain<T>; k += kChain<T>) {", "for (; depth - k > kDeepBlock; k += kChain<T>) {",
+                 "a convolution agrees*")
+    yield Mutant("three vectors by tiles of two", "src/kernels/product_tiles.hpp",
+                 "tiles.of[2] = multiply_tile<T, R, 3>;", "tiles.of[2] = multiply_tile<T, R, 2>;",
+                 "a matrix product agrees*")
     yield Mutant("bias gradient missing", "src/kernels/linear.cpp",
                  "if (gradients.db != nullptr) linear_backward_bias(p, dy, gradients.db, gradients.add_db);", "",
                  "*linear*")
