@@ -10,6 +10,7 @@ inline std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return n / d + (n
 
 /// The length of as few steps over n > 0 as there are of at most `most`, equal but for whole multiples of `multiple`.
 inline std::int64_t equal_step(std::int64_t n, std::int64_t most, std::int64_t multiple) {
+  if (n <= most) return n;
   return std::min(n, ceil_div(ceil_div(n, ceil_div(n, most)), multiple) * multiple);
 }
 

@@ -178,8 +178,10 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   const bool far = depth >= 64 && ldc > kBlockColumns;
   const int lookups = (x.a_step == 0 ? kA : kNeither) | (x.b_step == 0 ? kB : kNeither);
   const int most = std::max(kMainWidth, widest<T>(rows));
-  const std::int64_t calls = ceil_div(rows, highest(most)) * ceil_div(depth, kChain<T>);
-  Fetching<T> ahead(x.ahead, ceil_div(vectors, most) * calls);
+  std::int64_t calls = 1;
+  if (x.ahead[0].rows + x.ahead[1].rows > 0)
+    calls = ceil_div(vectors, most) * ceil_div(rows, highest(most)) * ceil_div(depth, kChain<T>);
+  Fetching<T> ahead(x.ahead, calls);
   int width = most;
   for (std::int64_t v = 0; v < vectors; v += width) {
     const bool half = halved && v == last;
@@ -189,7 +191,9 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
       width = 3;
     else
       while (width > left) width = width == 3 ? 2 : width / 2;
-    const std::int64_t tiles = ceil_div(rows, highest(width)), least = rows / tiles, taller = rows % tiles;
+    // Divisions of short numbers take half the time.
+    const int all_rows = static_cast<int>(rows), most_rows = highest(width),
+              tiles = (all_rows + most_rows - 1) / most_rows, least = all_rows / tiles, taller = all_rows % tiles;
     const std::int64_t *b_vector = half ? &b_half : x.b_vector + v, *c_vector = half ? &c_half : x.c_vector + v;
     const int* const count = half ? &half_count : x.c_count + v;
     if (x.column_bias != nullptr) from = {x.column_bias, 0, c_vector};
@@ -246,12 +250,12 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     count[v - 1] = kLanes<T>;
   }
   const std::int64_t step = x.a.panel == 0 ? rows : kPanelRows;
-  for (std::int64_t i = 0; i < rows; i += step)
+  const T* a = x.a.data;
+  for (std::int64_t i = 0; i < rows; i += step, a += x.a.panel)
     multiply_block<T>(
         std::min(step, rows - i), columns, depth,
-        ListedOperands<T>{x.a.data + i / step * x.a.panel, x.a.row, a_term, x.a.column, x.b.data, b_term, x.b.row,
-                          b_vector, c_vector, count, x.row_bias != nullptr ? x.row_bias + i : nullptr, x.bias, repeated,
-                          x.continues},
+        ListedOperands<T>{a, x.a.row, a_term, x.a.column, x.b.data, b_term, x.b.row, b_vector, c_vector, count,
+                          x.row_bias != nullptr ? x.row_bias + i : nullptr, x.bias, repeated, x.continues},
         c + i * ldc, ldc, add);
 }
 
