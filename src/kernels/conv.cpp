@@ -329,6 +329,7 @@ void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w,
     const T* weight = w + g * s.w_group + i * s.w_row;
     const T* direct = within_line(s, area, signal);
     const Target<T> to = target(s, g, i, rows, slab.row, b, y, add);
+    Ahead<T> ahead[2];
     const auto operands = [&](std::int64_t k, std::int64_t n) {
       const std::int64_t c = k / taps, end = (k + n - 1) / taps + 1;
       if (direct == nullptr && !(filled && all.shared)) fill_slab(s, slab, area, signal, c, end - c, own.right);
@@ -338,11 +339,12 @@ void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w,
       ListedOperands<T> pair{
           weight,       s.w_row,      terms.a,      terms.a_step, direct != nullptr ? direct : own.right, terms.b,
           terms.b_step, terms.vector, terms.result, terms.count,  slab.direct && k == 0 ? to.b : nullptr};
-      if (k + n < depth)
-        pair.ahead[0] = source(s, slab, area, signal + end * s.signal_size, std::min(end - c, s.channels - end));
-      else if (!last)
-        pair.ahead[0] = source(s, slab, next, next_signal, std::min(end, s.channels));
-      if (k + n == depth && which == 0 && !slab.direct) pair.ahead[1] = to.results(area);
+      ahead[0] = k + n < depth
+                     ? source(s, slab, area, signal + end * s.signal_size, std::min(end - c, s.channels - end))
+                 : last ? Ahead<T>{}
+                        : source(s, slab, next, next_signal, std::min(end, s.channels));
+      ahead[1] = k + n == depth && which == 0 && !slab.direct ? to.results(area) : Ahead<T>{};
+      pair.ahead = ahead;
       return pair;
     };
     const std::int64_t columns = (area.lines - 1) * slab.result_line + area.width;

@@ -150,8 +150,8 @@ void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const 
     // y[t, c, o] = sum over the positions k of the region of slab[c, k + t] dy[k, o], or +=
     for (std::int64_t t = 0; t < b.taps; ++t, step(tap, s.taps)) {
       if (!pointwise) pair.a = own.left + slab.element(s, tap);
-      pair.ahead[0] = ahead[std::min<std::int64_t>(t, 2)];
-      pair.ahead[1] = ahead[b.taps > 1 ? 2 : 1];
+      const Ahead<T> both[2] = {ahead[std::min<std::int64_t>(t, 2)], ahead[b.taps > 1 ? 2 : 1]};
+      pair.ahead = both;
       multiply_block<T>(b.rows, row, n, pair, y + t * steps.tap, row, terms > 0);
     }
     terms += n;
@@ -288,9 +288,9 @@ WeightGrid product_grid(const Sweep& s) {
     const std::int64_t row = ceil_div(columns, lanes) * lanes;
     const std::int64_t rows = step(s.channels, std::clamp<std::int64_t>(kResultSize / (row * taps), 12, kBlockRows));
     const std::int64_t vectors = ceil_div(s.rows, columns) * (row / lanes);
-    const double time =
-        double(ceil_div(s.rows, columns) * s.channels) * copy + double(ceil_div(s.channels, rows) * s.rows) * turn +
-        (row == lanes ? double(s.channels * taps * vectors) * single : 0);
+    const double time = double(ceil_div(s.rows, columns) * s.channels) * copy +
+                        double(ceil_div(s.channels, rows) * s.rows) * turn +
+                        (row == lanes ? double(s.channels * taps * vectors) * single : 0);
     if (best_rows > 0 && time >= least) continue;
     least = time, best_rows = rows, best_columns = columns;
   }

@@ -39,7 +39,9 @@ template <class T>
 template <class T>
 class Fetching {
  public:
-  Fetching(const Ahead<T> (&x)[2], std::int64_t times) : x_(x) {
+  /// Two matrices, or none, in so many times.
+  Fetching(const Ahead<T>* x, std::int64_t times) : x_(x) {
+    if (x == nullptr) return;
     const std::int64_t all = lines(x[0]) + lines(x[1]);
     if (all > 0) share_ = all / times + 1;
   }
@@ -179,8 +181,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   const int lookups = (x.a_step == 0 ? kA : kNeither) | (x.b_step == 0 ? kB : kNeither);
   const int most = std::max(kMainWidth, widest<T>(rows));
   std::int64_t calls = 1;
-  if (x.ahead[0].rows + x.ahead[1].rows > 0)
-    calls = ceil_div(vectors, most) * ceil_div(rows, highest(most)) * ceil_div(depth, kChain<T>);
+  if (x.ahead != nullptr) calls = ceil_div(vectors, most) * ceil_div(rows, highest(most)) * ceil_div(depth, kChain<T>);
   Fetching<T> ahead(x.ahead, calls);
   int width = most;
   for (std::int64_t v = 0; v < vectors; v += width) {

@@ -96,8 +96,8 @@ struct ListedOperands {
   const T* bias = nullptr;
   const T* column_bias = nullptr;
   int repeated = 0;
-  bool continues = false;  ///< as in `Operands`
-  Ahead<T> ahead[2] = {};
+  bool continues = false;           ///< as in `Operands`
+  const Ahead<T>* ahead = nullptr;  ///< two of them, unless null
 };
 
 /// c[i, j] = sum over k of a[i, k] b[k, j], or += with `add`; c has rows of `ldc` elements.
