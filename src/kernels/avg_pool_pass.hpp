@@ -183,44 +183,60 @@ class Pass {
     rows.by_step = differs() && !scales_before ? 1 : 0;
     rows.by[0] = rows.by[1] = rows.by[2] = b.one;
     const A* scaled_by[3] = {};
-    double slices = 0;
+    double slices = -1;
+    // Small planes take no longer than a few divisions: what is the same for all of them is known from the first.
+    std::int64_t block = first % blocks_, slice = first / blocks_, i = slice % c_.d.to, plane = slice / c_.d.to;
+    std::int64_t from_row = 0, to_row = 0, row_count = 0, depth = 0;
+    Taps d{};
     for (std::int64_t unit = first; unit < last; ++unit) {
-      const std::int64_t slice = unit / blocks_, i = slice % c_.d.to;
-      rows.to_first = unit % blocks_ * block_rows_, rows.to_last = std::min(rows.to_first + block_rows_, c_.h.to);
-      rows.first = std::max<std::int64_t>(ReadsCursor(c_.h, rows.to_first).range().first, 0);
-      const std::int64_t end = std::min(ReadsCursor(c_.h, rows.to_last - 1).range().last, c_.h.from);
-      rows.rows = std::max<std::int64_t>(end - rows.first, 0);
-      const Taps d = ReadsCursor(c_.d, i).taps();
-      rows.x = x_ + (slice / c_.d.to * c_.d.from + d.first) * slice_size + rows.first * c_.w.from;
-      rows.y = y_ + (slice * c_.h.to + rows.to_first) * c_.w.to;
-      if (count_of(d) == 0) rows.rows = 0;
-      if (differs() && counted(c_.pool.d, i) != slices) {
-        slices = counted(c_.pool.d, i);
-        list_small_factors(slices, rows.windows, scales_before ? scaled_by : rows.by, b);
+      if (unit == first || blocks_ > 1) {
+        to_row = block * block_rows_;
+        const std::int64_t to_last = std::min(to_row + block_rows_, c_.h.to) - 1;
+        from_row = std::max<std::int64_t>(ReadsCursor(c_.h, to_row).range().first, 0);
+        row_count = std::max<std::int64_t>(std::min(ReadsCursor(c_.h, to_last).range().last, c_.h.from) - from_row, 0);
       }
+      if (unit == first || c_.d.to > 1) {
+        d = ReadsCursor(c_.d, i).taps();
+        depth = count_of(d);
+        if (const double count = differs() ? counted(c_.pool.d, i) : slices; count != slices) {
+          slices = count;
+          list_small_factors(slices, rows.windows, scales_before ? scaled_by : rows.by, b);
+        }
+      }
+      rows.to_first = to_row, rows.to_last = std::min(to_row + block_rows_, c_.h.to);
+      rows.first = from_row, rows.rows = depth > 0 ? row_count : 0;
+      rows.x = x_ + (plane * c_.d.from + d.first) * slice_size + from_row * c_.w.from;
+      rows.y = y_ + (slice * c_.h.to + to_row) * c_.w.to;
       if (scales_before) {
         small_scaled(rows, scaled_by, b.columns);
         rows.x = b.columns;
-      } else if (count_of(d) > 1) {
-        const Row sums{0, count_of(d), 0, 1, 0};
+      } else if (depth > 1) {
+        const Row sums{0, depth, 0, 1, 0};
         const LineOf line{};
         sum_lines(rows.x, Rows{0, 1}, slice_size * d.step, rows.rows * rows.width, &sums, 1, &line, false, b.columns, 0,
                   is_far_);
         rows.x = b.columns;
       }
-      if (!add_) {
+      if (add_)
+        add_small(rows, b);
+      else
         small_loop<A>(small_)(rows);
-        continue;
-      }
-      const std::int64_t last_row = rows.to_last, some = kSpan / c_.w.to / c_.h.den * c_.h.den;
-      for (A* y = rows.y; rows.to_first < last_row; rows.to_first = rows.to_last) {
-        rows.to_last = std::min(rows.to_first + some, last_row);
-        rows.y = b.results;
-        small_loop<A>(small_)(rows);
-        const std::int64_t count = (rows.to_last - rows.to_first) * c_.w.to;
-        copy_run(b.results, count, y, true);
-        y += count;
-      }
+      if (++block < blocks_) continue;
+      block = 0, ++slice;
+      if (++i < c_.d.to) continue;
+      i = 0, ++plane;
+    }
+  }
+  /// Adds the results of a block of rows, some at a time.
+  [[gnu::noinline]] void add_small(SmallRows<A> rows, Buffers<A, T>& b) const {
+    const std::int64_t last_row = rows.to_last, some = kSpan / c_.w.to / c_.h.den * c_.h.den;
+    for (A* y = rows.y; rows.to_first < last_row; rows.to_first = rows.to_last) {
+      rows.to_last = std::min(rows.to_first + some, last_row);
+      rows.y = b.results;
+      small_loop<A>(small_)(rows);
+      const std::int64_t count = (rows.to_last - rows.to_first) * c_.w.to;
+      copy_run(b.results, count, y, true);
+      y += count;
     }
   }
 
