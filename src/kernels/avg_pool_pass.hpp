@@ -198,10 +198,9 @@ class Pass {
       if (unit == first || c_.d.to > 1) {
         d = ReadsCursor(c_.d, i).taps();
         depth = count_of(d);
-        if (const double count = differs() ? counted(c_.pool.d, i) : slices; count != slices) {
-          slices = count;
-          list_small_factors(slices, rows.windows, scales_before ? scaled_by : rows.by, b);
-        }
+        const double count = differs() ? counted(c_.pool.d, i) : slices;
+        if (count != slices) list_small_factors(count, rows.windows, scales_before ? scaled_by : rows.by, b);
+        slices = count;
       }
       rows.to_first = to_row, rows.to_last = std::min(to_row + block_rows_, c_.h.to);
       rows.first = from_row, rows.rows = depth > 0 ? row_count : 0;
@@ -217,10 +216,7 @@ class Pass {
                   is_far_);
         rows.x = b.columns;
       }
-      if (add_)
-        add_small(rows, b);
-      else
-        small_loop<A>(small_)(rows);
+      add_ ? add_small(rows, b) : small_loop<A>(small_)(rows);
       if (++block < blocks_) continue;
       block = 0, ++slice;
       if (++i < c_.d.to) continue;
