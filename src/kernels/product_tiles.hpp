@@ -16,7 +16,8 @@ inline constexpr int kTileRows = kLanes<T> == 2       ? 4
                                  : kVectorWidth == 64 ? 12
                                                       : 6;
 
-/// Rows of the tallest tile of so many vectors: those of more than two need more registers for b. 0: there is none.
+/// Rows of the tallest tile of so many vectors: those of more than two need more registers for b. 0: there is none, as
+/// for doubles, to keep the library small.
 template <class T>
 constexpr int tallest(int width) {
   switch (width) {
@@ -25,7 +26,7 @@ constexpr int tallest(int width) {
     case 4:
       return kVectorWidth == 64 ? 6 : 2;
     case 3:
-      return kVectorWidth == 64 ? 8 : 0;
+      return kVectorWidth == 64 && sizeof(T) == sizeof(float) ? 8 : 0;
     default:
       return kTileRows<T>;
   }
@@ -184,16 +185,13 @@ constexpr TileWidths<T> tile_widths() {
   if constexpr (R <= tallest<T>(3)) tiles.of[2] = multiply_tile<T, R, 3>;
   if constexpr (R <= tallest<T>(4)) tiles.of[3] = multiply_tile<T, R, 4>;
   if constexpr (R <= tallest<T>(8)) tiles.of[4] = multiply_tile<T, R, 8>;
-  if constexpr (kHalfLanes<T> != 0 && (R == 12 || R == 8 || R == 4 || R <= 2))
+  if constexpr (kHalfLanes<T> != 0 && (R == 12 || R == 4 || R == 1))
     tiles.half = multiply_tile<T, R, 1, kBoth, typename Several<T, kHalfLanes<T>>::type>;
   // The look-ups cost a twentieth.
   if constexpr (kVectorWidth >= 32 && (R == 5 || R == 6)) {
     constexpr bool single = sizeof(T) == sizeof(float);
     if constexpr (single || kVectorWidth == 32) tiles.main[kNeither] = multiply_tile<T, R, kMainWidth, kNeither>;
-    if constexpr (single && kVectorWidth == 32) {
-      tiles.main[kA] = multiply_tile<T, R, kMainWidth, kA>;
-      tiles.main[kB] = multiply_tile<T, R, kMainWidth, kB>;
-    }
+    if constexpr (single && kVectorWidth == 32) tiles.main[kB] = multiply_tile<T, R, kMainWidth, kB>;
   }
   return tiles;
 }
