@@ -186,14 +186,14 @@ class Pass {
     double slices = -1;
     // Small planes take no longer than a few divisions: what is the same for all of them is known from the first.
     std::int64_t block = first % blocks_, slice = first / blocks_, i = slice % c_.d.to, plane = slice / c_.d.to;
-    std::int64_t from_row = 0, to_row = 0, row_count = 0, depth = 0;
+    std::int64_t from_row = 0, row_count = 0, to_row = 0, to_end = 0, depth = 0;
     Taps d{};
     for (std::int64_t unit = first; unit < last; ++unit) {
       if (unit == first || blocks_ > 1) {
-        to_row = block * block_rows_;
-        const std::int64_t to_last = std::min(to_row + block_rows_, c_.h.to) - 1;
+        to_row = block * block_rows_, to_end = std::min(to_row + block_rows_, c_.h.to);
         from_row = std::max<std::int64_t>(ReadsCursor(c_.h, to_row).range().first, 0);
-        row_count = std::max<std::int64_t>(std::min(ReadsCursor(c_.h, to_last).range().last, c_.h.from) - from_row, 0);
+        const std::int64_t end = std::min(ReadsCursor(c_.h, to_end - 1).range().last, c_.h.from);
+        row_count = std::max<std::int64_t>(end - from_row, 0);
       }
       if (unit == first || c_.d.to > 1) {
         d = ReadsCursor(c_.d, i).taps();
@@ -202,7 +202,7 @@ class Pass {
         if (count != slices) list_small_factors(count, rows.windows, scales_before ? scaled_by : rows.by, b);
         slices = count;
       }
-      rows.to_first = to_row, rows.to_last = std::min(to_row + block_rows_, c_.h.to);
+      rows.to_first = to_row, rows.to_last = to_end;
       rows.first = from_row, rows.rows = depth > 0 ? row_count : 0;
       rows.x = x_ + (plane * c_.d.from + d.first) * slice_size + from_row * c_.w.from;
       rows.y = y_ + (slice * c_.h.to + to_row) * c_.w.to;

@@ -7,12 +7,9 @@
 
 namespace taper::kernels {
 
-/// How many doubles stand in one vector. What is computed must not depend on it.
-inline constexpr int kRegisterDoubles = kLanes<double>;
-
-/// `N` doubles side by side, a power of two, in as many registers as they need; for loops that the compiler does not
-/// vectorise by itself.
-template <int N, bool kOneRegister = (N <= kRegisterDoubles)>
+/// `N` doubles side by side, a power of two, in as many registers as they need, which must not change what is computed;
+/// for loops that the compiler does not vectorise by itself.
+template <int N, bool kOneRegister = (N <= kLanes<double>)>
 struct Lanes {
   Lanes<N / 2> low, high;
 

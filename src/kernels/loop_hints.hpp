@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/memory_ahead.hpp"
+#include "kernels/vectors.hpp"
 
 /// Before a loop: its turns do not depend on each other, whatever its pointers look like to the compiler. Clang checks
 /// for overlap at run time instead.
@@ -31,5 +32,14 @@ template <class T>
 
 using detail::kPage;
 using detail::memory_ahead;
+
+/// `ahead`, or more where the processor gains by more.
+inline std::uintptr_t farther(std::uintptr_t ahead) {
+  return memory_ahead > kPage && memory_ahead > ahead ? memory_ahead : ahead;
+}
+
+/// How many bytes in front of what it reads a loop asks for memory; 0: not at all. Of the processors with AVX-512, some
+/// fetch the next page by themselves, and are slower when asked.
+inline std::uintptr_t far_ahead() { return kVectorWidth < 64 ? memory_ahead : farther(0); }
 
 }  // namespace taper::kernels

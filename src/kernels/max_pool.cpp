@@ -319,10 +319,11 @@ struct Block {
 /// elsewhere are not below its size.
 template <class Visit>
 void for_choices(const MaxPool& p, const Block& b, const std::int64_t* index, const Visit& visit) {
+  const std::uintptr_t ahead = far_ahead();
   for (std::int64_t i = b.d.first; i < b.d.last; ++i)
     for (std::int64_t j = b.h.first; j < b.h.last; ++j) {
       const std::int64_t row = (i * p.h.out + j) * p.w.out;
-      fetch_run(index + row, p.w.out, memory_ahead);
+      if (ahead > 0) fetch_run(index + row, p.w.out, ahead);
       for (std::int64_t o = row + b.w.first; o < row + b.w.last; ++o)
         visit(static_cast<std::uint64_t>(index[o]) - static_cast<std::uint64_t>(b.origin), o);
     }

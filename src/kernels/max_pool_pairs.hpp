@@ -130,8 +130,7 @@ void pool_quads(RowWindows w, const T* x, std::int64_t at, std::int64_t n, T* y,
   w.taps = 2;
   for (std::int64_t block = 0; block < n; block += kSome) {
     const std::int64_t count = std::clamp(n - block, N, kSome), o = std::min(block, n - count);
-    for (std::int64_t i = 0; i < 4 * count; i += kLine / static_cast<int>(sizeof(T)))
-      fetch_line(x + 4 * o + i, memory_ahead);
+    fetch_run(x + 4 * o, 4 * count, memory_ahead);
     pool(w, x + 4 * o, at + 4 * o, 2 * count, pair, where);
     pool({{0, 1, 1}, {0, 1, 1}, 2, 1, 2 * count}, pair, 0, count, y + o, index ? index + o : nullptr);
     for (std::int64_t i = o; index && i < o + count; ++i) index[i] = where[index[i]];

@@ -60,15 +60,6 @@ template <class A, class T>
     store_first<A>(v, n, y);
 }
 
-/// `ahead`, or more where the processor gains by more.
-inline std::uintptr_t farther(std::uintptr_t ahead) {
-  return memory_ahead > kPage && memory_ahead > ahead ? memory_ahead : ahead;
-}
-
-/// How many bytes in front of what it reads a loop asks for memory; 0: not at all. Of the processors with AVX-512, some
-/// fetch the next page by themselves, and are slower when asked.
-inline std::uintptr_t far_ahead() { return kVectorWidth < 64 ? memory_ahead : farther(0); }
-
 /// Asks for the memory of `vectors` vectors, `ahead` bytes behind x, unless that is 0.
 template <int vectors, class T>
 [[gnu::always_inline]] inline void fetch_ahead(const T* x, std::uintptr_t ahead) {

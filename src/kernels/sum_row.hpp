@@ -33,10 +33,8 @@ template <int M, class T>
   const T* const end = x + n / kRowLanes * kRowLanes;
   // Rows lie behind each other, and converting them keeps the processor from seeing far ahead by itself. Two lines of
   // float32 at a time: processors fetch best for loads that step by no more.
-  constexpr int kBytes = kRowLanes * sizeof(T);
-  const std::uintptr_t ahead = memory_ahead;
-  const auto add = [&] {
-    for (int i = 0; i < kBytes; i += kLine) fetch_line(x, ahead + static_cast<std::uintptr_t>(i));
+  const auto add = [&, ahead = memory_ahead] {
+    fetch_run(x, kRowLanes, ahead);
     lanes.add(x);
     x += kRowLanes;
   };
@@ -97,7 +95,7 @@ inline void sum_four_rows(const T* x, std::int64_t n, double* sum) {
 template <class T>
 void sum_rows(const T* x, std::int64_t n, std::int64_t rows, double* sum) {
   std::int64_t i = 0;
-  if constexpr (kRegisterDoubles >= 4)  // the baseline is kept small
+  if constexpr (kLanes<double> >= 4)  // the baseline is kept small
     if (n >= kRowLanes)
       for (; i + 4 <= rows; i += 4) sum_four_rows(x + i * n, n, sum + i);
   for (; i < rows; ++i) sum[i] = sum_row(x + i * n, n);
