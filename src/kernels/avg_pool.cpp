@@ -144,6 +144,16 @@ bool is_short(const Reads& d, const Reads& h, const Reads& w) {
   return double(d.most()) * double(h.most()) * double(w.most()) <= 4 * kShort && w.most() <= kShort;
 }
 
+/// Where windows lie side by side in memory, short rows become fewer long ones.
+void join_rows(Pool& p) {
+  if (!is_unit(p.d) || !is_unit(p.h) || !p.w.is_tiled()) return;
+  constexpr std::int64_t kLong = 256;
+  for (; p.planes > 0 && p.planes % 2 == 0 && 2 * p.w.in <= kLong; p.planes /= 2) {
+    p.w.in *= 2;
+    p.w.out *= 2;
+  }
+}
+
 /// Puts all planes in one, where no row of windows would reach into two.
 void join_planes(Pool& p) {
   const auto in = checked::mul(p.planes, p.h.in);
@@ -155,6 +165,7 @@ void join_planes(Pool& p) {
 
 template <class T>
 void pass(Pool& p, bool backward, const T* x, T* y, bool add) {
+  join_rows(p);
   join_planes(p);
   const auto reads = backward ? windows_over_elements : elements_of_windows;
   const Reads d = reads(p.d), h = reads(p.h), w = reads(p.w);

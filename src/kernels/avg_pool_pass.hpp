@@ -159,7 +159,7 @@ class Pass {
     if (b.made[slot] == rows) return by;
     if (keep && b.made[slot] >= 0) return nullptr;
     b.made[slot] = rows;
-    for (std::int64_t i = 0; i < rounded_up(n) + kLanes<A>; ++i)
+    for (std::int64_t i = 0; i < rounded_up<A>(n) + kLanes<A>; ++i)
       if (i % kLanes<A> != 0 && i < n && b.count[i] == b.count[i - 1])
         Factors<A>::repeat(by, i);
       else
@@ -296,8 +296,8 @@ class Pass {
     const T* const x = x_ + from_row * c_.w.from + first;
     T* const y = y_ + (slice * c_.h.to + past) * c_.w.to + t.o0;
     // Columns of the source are aligned.
-    const std::int64_t margin = first - t.c0, pitch = rounded_up(t.columns());
-    A* const columns = b.columns + kSlack + rounded_up(margin) - margin;
+    const std::int64_t margin = first - t.c0, pitch = joins(t) ? width : rounded_up<A>(t.columns());
+    A* const columns = b.columns + kSlack + rounded_up<A>(margin) - margin;
     const bool is_staged = add_ || has_copies_;
     std::int64_t batch =
         way_ == Way::sliding
@@ -324,10 +324,9 @@ class Pass {
       if constexpr (std::is_same_v<A, float>)
         if (strided_) {
           if (!is_taken)
-            for (std::int64_t l = 0; l < count; ++l) b.lines[l].from = columns;
-          const SummedRows summed{x,      rows, c_.w.from * c_.h.step, width, is_taken ? nullptr : columns + margin,
-                                  is_far_};
-          average_strided(b.lines, count, n, b.four, scales_results() ? 1 : 0, summed);
+            sum_lines_in_order(x, rows, count, c_.w.from * c_.h.step, width, is_far_, columns + margin, pitch);
+          const std::int64_t joined = joins(t) ? count : 1;
+          average_strided(b.lines, count / joined, n * joined, b.four, scales_results() ? 1 : 0);
           continue;
         }
 #endif
@@ -344,6 +343,9 @@ class Pass {
       finish_lines(t, rows, count, b);
     }
   }
+
+  /// Whether windows of a line lie side by side, and so do the lines: they are then as one.
+  bool joins(const Tile& t) const { return strided_ && !differs() && c_.w.is_tiled() && t.results() == c_.w.to; }
 
   /// Whether lines can be taken from the source, as they are.
   bool take_lines(const T* x, const Tile& t, const Row* rows, std::int64_t count, LineOf* lines) const {
@@ -377,11 +379,8 @@ class Pass {
       }
   }
 
-  /// To whole vectors.
-  static std::int64_t rounded_up(std::int64_t n) { return (n + kLanes<A> - 1) / kLanes<A> * kLanes<A>; }
-
   /// How far rows of results lie apart where they are not stored where they belong at once.
-  static std::int64_t results_pitch(std::int64_t n) { return rounded_up(n) + kLanes<T>; }
+  static std::int64_t results_pitch(std::int64_t n) { return rounded_up<A>(n) + kLanes<T>; }
 
   /// What the lines are made of is summed, scaled and stored.
   [[gnu::noinline]] void finish_lines(const Tile& t, const Row* rows, std::int64_t count, Buffers<A, T>& b) const {

@@ -95,6 +95,12 @@ inline constexpr bool kHasSmall = kVectorWidth > 16;
   return Small::none;
 }
 
+/// `n` elements to whole vectors.
+template <class A>
+std::int64_t rounded_up(std::int64_t n) {
+  return (n + kLanes<A> - 1) / kLanes<A> * kLanes<A>;
+}
+
 /// Results [o0, o1) of a row, and the columns [c0, c1) that they read, some of which may be beside the source.
 struct Tile {
   std::int64_t o0, o1;
@@ -142,7 +148,10 @@ struct Counts {
   }
 };
 
-inline std::int64_t count_of(const Taps& t) { return ceil_div(t.last - t.first, t.step); }
+/// Without a division for most.
+inline std::int64_t count_of(const Taps& t) {
+  return t.step == 1 ? t.last - t.first : ceil_div(t.last - t.first, t.step);
+}
 
 /// Lists the rows [first, last) of results, from the first on, and what they read of the source, whose rows and those
 /// of the results are `from_width` and `to_width` long; `counts` tells of windows.

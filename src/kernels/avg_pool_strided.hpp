@@ -59,67 +59,68 @@ template <bool is_wide>
   return sum;
 }
 
-/// sum_c = x_c + x_{c + step} + ... of k rows, as `sum_few_rows` takes it. Zeros complete the last vector.
-[[gnu::always_inline]] inline void sum_rows_in_order(const float* x, std::int64_t step, std::int64_t k, std::int64_t n,
-                                                     float* sum) {
-  for (std::int64_t c = 0; c < n; c += 64) {
-    constexpr int kVectors = 4;
-    const std::uint64_t columns = n - c < 64 ? (std::uint64_t{1} << (n - c)) - 1 : ~std::uint64_t{0};
-    const auto row = [=](const float* from, int v) __attribute__((always_inline)) {
-      return Vector<float>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(columns >> 16 * v), from + 16 * v));
-    };
-    Vector<float> s[kVectors], first[kVectors], second[kVectors];
+/// sum_c = x_c + x_{c + step} + ... of each line's rows, as `sum_few_rows` takes it, for up to 16 n columns; of the
+/// last vector those in `last`, which zeros complete. For `count` lines of sums, `pitch` apart. Asks for memory that is
+/// `ahead` bytes behind what is read, unless that is 0.
+template <int n>
+[[gnu::noinline, gnu::aligned(64)]] void sum_few_columns(const float* x, const Row* rows, std::int64_t count,
+                                                         std::int64_t step, __mmask16 last, std::uintptr_t ahead,
+                                                         float* sum, std::int64_t pitch) {
+  const auto row = [=](const float* from, int v) __attribute__((always_inline)) {
+    return v + 1 < n ? load<float>(from + 16 * v) : Vector<float>(_mm512_maskz_loadu_ps(last, from + 16 * v));
+  };
+  for (const Row* const end = rows + count; rows != end; ++rows, sum += pitch) {
+    const float* at = x + rows->from;
+    std::int64_t left = rows->count;
+    if (ahead > 0) fetch_run(at, left * step, ahead);
+    Vector<float> s[n], first[n], second[n];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) s[v] = -Vector<float>{};
-    const float* at = x + c;
-    std::int64_t left = k;
+    for (int v = 0; v < n; ++v) s[v] = -Vector<float>{};
     for (; left >= 4; left -= 4, at += 4 * step) {
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) first[v] = row(at, v);
+      for (int v = 0; v < n; ++v) first[v] = row(at, v);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) first[v] += row(at + step, v);
+      for (int v = 0; v < n; ++v) first[v] += row(at + step, v);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) second[v] = row(at + 2 * step, v);
+      for (int v = 0; v < n; ++v) second[v] = row(at + 2 * step, v);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) s[v] += first[v] + (second[v] + row(at + 3 * step, v));
+      for (int v = 0; v < n; ++v) s[v] += first[v] + (second[v] + row(at + 3 * step, v));
     }
     for (; left > 0; --left, at += step)
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) s[v] += row(at, v);
+      for (int v = 0; v < n; ++v) s[v] += row(at, v);
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v)
-      if (c + 16 * v < n) store<float>(s[v], sum + c + 16 * v);
+    for (int v = 0; v < n; ++v) store<float>(s[v], sum + 16 * v);
   }
 }
 
-/// Rows whose columns are summed before, `step` apart and `width` wide; none where `columns` is null.
-struct SummedRows {
-  const float* x;
-  const Row* rows;
-  std::int64_t step, width;
-  float* columns;  ///< has room for those of one line
-  bool is_far;
-};
+/// The same for any number of columns, for results that each take their windows of one line. Memory that `is_far` is
+/// asked for in its order, not a few columns of each row at a time, and in good time: it is fastest then.
+[[gnu::noinline]] inline void sum_lines_in_order(const float* x, const Row* rows, std::int64_t count, std::int64_t step,
+                                                 std::int64_t n, bool is_far, float* sum, std::int64_t pitch) {
+  const std::int64_t some = n <= 64 ? count : 1;
+  for (std::int64_t l = 0; l < count; l += some, rows += some, sum += some * pitch) {
+    std::uintptr_t ahead =
+        is_far ? farther(static_cast<std::uintptr_t>(2 * rows->count * step) * sizeof(float) + kLine) : 0;
+    for (std::int64_t c = 0; c < n; c += 64, ahead = 0) {
+      const std::int64_t vectors = std::min<std::int64_t>((n - c + 15) / 16, 4), behind = c + 16 * vectors - n;
+      auto* sum_columns = vectors > 2   ? vectors > 3 ? sum_few_columns<4> : sum_few_columns<3>
+                            : vectors > 1 ? sum_few_columns<2>
+                                        : sum_few_columns<1>;
+      const auto last = static_cast<__mmask16>(0xffff >> std::max<std::int64_t>(behind, 0));
+      sum_columns(x + c, rows, some, step, last, ahead, sum + c, pitch);
+    }
+  }
+}
 
 /// y_o = (x_{s o} + ... + x_{s o + k - 1}) times its factor, of `count` lines. Reads at most 64 elements from the last
 /// window on.
 template <bool is_wide>
 [[gnu::noinline, gnu::aligned(64)]] void average_strided(const Line<float, float>* lines, std::int64_t count,
-                                                         std::int64_t n, FourStrided four, std::int64_t by_step,
-                                                         const SummedRows& summed) {
+                                                         std::int64_t n, FourStrided four, std::int64_t by_step) {
   constexpr std::make_integer_sequence<int, 16> turns;
   for (std::int64_t l = 0; l < count; ++l) {
     const Line<float, float> line = lines[l];
-    if (summed.columns) {
-      const auto [from, rows, to, copies, counted] = summed.rows[l];
-      const float* const x = summed.x + from;
-      // Memory is fastest when it is asked for in its order, not a few columns of each row at a time, and in good time.
-      if (summed.is_far) {
-        const std::int64_t some = rows * summed.step;
-        fetch_run(x, some, farther(static_cast<std::uintptr_t>(2 * some) * sizeof(float) + kLine));
-      }
-      sum_rows_in_order(x, summed.step, rows, summed.width, summed.columns);
-    }
     auto factor = Factors<float>::at(line.by, 0);
     for (std::int64_t o = 0; o < n; o += 16) {
       Vector<float> lanes[4] = {};
@@ -139,9 +140,9 @@ template <bool is_wide>
 
 /// The same for any k, s <= 16.
 inline void average_strided(const Line<float, float>* lines, std::int64_t count, std::int64_t n,
-                            const FourStrided& four, std::int64_t by_step, const SummedRows& summed) {
+                            const FourStrided& four, std::int64_t by_step) {
   auto* average = four.is_wide ? average_strided<true> : average_strided<false>;
-  average(lines, count, n, four, by_step, summed);
+  average(lines, count, n, four, by_step);
 }
 #else
 inline constexpr bool kHasStrided = false;

@@ -11,6 +11,12 @@ namespace {
 /// Columns of a row that are worked on at once; what the buffers on the stack hold.
 constexpr std::int64_t kUpsampleTile = 512;
 
+/// What output i of an axis reads; there is one copy of this code.
+template <class Axis>
+[[gnu::noinline]] typename Axis::Source source_of(const Axis& axis, std::int64_t i) {
+  return axis.at(i);
+}
+
 /// What each column of a tile reads; the same for all rows.
 template <class Axis>
 class Columns {
@@ -24,7 +30,7 @@ class Columns {
     if (first == first_) return;
     first_ = first;
     count_ = std::min(kUpsampleTile, axis_.out - first);
-    for (std::int64_t i = 0; i < count_; ++i) source_[i] = axis_.at(first + i);
+    for (std::int64_t i = 0; i < count_; ++i) source_[i] = source_of(axis_, first + i);
   }
   std::int64_t count() const { return count_; }
   const Source& operator[](std::int64_t i) const { return source_[i]; }
@@ -148,7 +154,7 @@ void gather_rows(const UpsampleParams& p, const Axis& height, std::int64_t d, st
   const IndexRange over_d = outputs_over(p.axis[0], d), over_h = outputs_over(height, h);
   for (std::int64_t i = over_d.first; i < over_d.last; ++i)
     for (std::int64_t j = over_h.first; j < over_h.last; ++j) {
-      const double weight = weight_of(p.axis[0].at(i), d) * weight_of(height.at(j), h);
+      const double weight = weight_of(source_of(p.axis[0], i), d) * weight_of(source_of(height, j), h);
       if (weight == 0) continue;
       const T* const row = dy + (i * p.axis[1].out + j) * p.axis[2].out;
       for (std::int64_t c = 0; c < n; ++c) sum[c] += weight * static_cast<double>(row[c]);
@@ -165,7 +171,7 @@ void forward(const UpsampleParams& p, const Axis& over_height, const Axis& over_
       columns.show(c);
       for (std::int64_t unit = begin; unit < end; ++unit) {
         const std::int64_t plane = unit / rows, row = unit % rows;
-        forward_tile(p, columns, Taps(p.axis[0].at(row / height)), Taps(over_height.at(row % height)),
+        forward_tile(p, columns, Taps(source_of(p.axis[0], row / height)), Taps(source_of(over_height, row % height)),
                      x + plane * inputs(p), y + unit * width + c);
       }
     }
