@@ -1,6 +1,6 @@
-"""Makes and checks the coefficients of src/kernels/normal_tail.hpp and tanh_pieces.hpp. Needs mpmath.
+"""Makes and checks the coefficients of src/kernels/normal_tail.hpp, tanh_pieces.hpp and gelu_pieces.hpp. Needs mpmath.
 
-    python3 scripts/fit_pieces.py            prints the structs NormalTail and TanhPieces, for clang-format
+    python3 scripts/fit_pieces.py            prints the structs NormalTail, TanhPieces and GeluPieces, for clang-format
     python3 scripts/fit_pieces.py --check    compares the polynomials that stand in the headers with the functions;
                                              fails if they are not within what the comments say
     python3 scripts/fit_pieces.py --check --rounded    shows the same with every step rounded, as in the kernels;
@@ -10,9 +10,10 @@ Q being the normal distribution beyond a, a Q(a) = t(a) e^(-a^2 / 2) and its der
 
     t(a) = a Q(a) e^(a^2 / 2),    w(a) = Q(a) e^(a^2 / 2) - a / sqrt(2 pi)
 
-t and tanh are approximated relative to themselves, because gelu is -t e^(-a^2 / 2) for negative numbers, and w relative
+a Q(a), t and tanh are approximated relative to themselves, because gelu is -a Q(a) for negative numbers, and w relative
 to itself or to 0.1, because it passes 0. Each piece has the polynomial of least error (Remez); its coefficients are
-rounded one after the other, those of higher powers making up for it.
+rounded one after the other, those of higher powers making up for it. The pieces of a Q(a) are of one length in
+a (a + 6), shorter where it falls faster; their middles are moved to where a Q(a) is nearly a float.
 """
 
 import re
@@ -26,8 +27,8 @@ mp.dps = 50
 KERNELS = Path(__file__).resolve().parent.parent / "src/kernels"
 POINTS = 300  # for each piece, denser towards its ends
 
-# A struct of a header that holds what functions are made of.
-Format = namedtuple("Format", "header struct functions type bits suffix terms start end")
+# A struct of a header that holds what functions are made of, on `pieces`, which the constants of that name describe.
+Format = namedtuple("Format", "header struct functions type bits suffix terms pieces constants")
 
 Piece = namedtuple("Piece", "low middle high number")
 
@@ -45,9 +46,7 @@ NORMAL = [Function("tail", "t", lambda a: a * over_bell(a), mpf(0), [mpf(0), mpf
                    ", or of 0.1")]
 TANH = [Function("value", "tanh", mp.tanh, mpf(0), [mpf(0), mpf(1)], "")]
 
-FORMATS = [Format("normal_tail.hpp", "struct NormalTail<float>", NORMAL, "float", 24, "f", 6, "1.25", "14.6"),
-           Format("normal_tail.hpp", "struct NormalTail<double>", NORMAL, "double", 53, "", 15, "3", "38.8"),
-           Format("tanh_pieces.hpp", "struct TanhPieces", TANH, "float", 24, "f", 6, "0.75", "9.02")]
+GELU = [Function("tail", "a Q(a)", lambda a: a * mp.erfc(a / mp.sqrt(2)) / 2, mpf(0), [mpf(0), mpf(0.5)], "")]
 
 
 def rounded(x, bits):
@@ -60,8 +59,8 @@ def points(piece):
     return [piece.low + half * (1 - mp.cos(mp.pi * (2 * i + 1) / (2 * POINTS))) for i in range(POINTS)]
 
 
-def pieces(start, end):
-    """The pieces as the header's `in_pieces` finds them."""
+def quarters(start, end):
+    """The pieces as `in_pieces` finds them."""
     above, high = start, mpf(0)
     while high < end:
         # above = 2^exponent (1 + n / 4), with the exponent's bias of 3 modulo 4
@@ -70,6 +69,29 @@ def pieces(start, end):
         low, high = high, min(above + quarter / 2 - start, end)
         yield Piece(low, above - start, high, (4 * (exponent + 3) + int(above / quarter) - 4) % 16)
         above += quarter
+
+
+def squares(steps, end):
+    """The pieces as `gelu_in_pieces` finds them."""
+    edges = [mp.sqrt(9 + (mpf(i) - 0.5) / steps) - 3 for i in range(1, 16)]
+    for number, (low, high) in enumerate(zip([mpf(0), *edges], [*edges, end])):
+        yield Piece(low, near_float(GELU[0].value, (low + high) / 2) if number else mpf(0), high, number)
+
+
+def near_float(function, x):
+    """The float among those next to x for which the function is nearest to a float."""
+    near = (rounded(x * (1 + k * mpf(2) ** -23), 24) for k in range(-300, 301))
+    return min(near, key=lambda a: abs(function(a) / rounded(function(a), 24) - 1))
+
+
+FORMATS = [Format("normal_tail.hpp", "struct NormalTail<float>", NORMAL, "float", 24, "f", 6, quarters,
+                  {"start": "1.25", "end": "14.6"}),
+           Format("normal_tail.hpp", "struct NormalTail<double>", NORMAL, "double", 53, "", 15, quarters,
+                  {"start": "3", "end": "38.8"}),
+           Format("tanh_pieces.hpp", "struct TanhPieces", TANH, "float", 24, "f", 6, quarters,
+                  {"start": "0.75", "end": "9.02"}),
+           Format("gelu_pieces.hpp", "struct GeluPieces", GELU, "float", 24, "f", 7, squares,
+                  {"steps": "0.2545", "end": "5.36"})]
 
 
 def polynomial(c, d, rounding=lambda x: x):
@@ -150,9 +172,13 @@ def bound_text(x):
     return f"{digit}e{power}" if digit < 10 else f"1e{power + 1}"
 
 
+def pieces_of(form):
+    return list(form.pieces(*(rounded(mpf(text), form.bits) for text in form.constants.values())))
+
+
 def table_text(form, function):
     columns, worst = [[mpf(0)] * form.terms for _ in range(16)], 0
-    for piece in pieces(rounded(mpf(form.start), form.bits), rounded(mpf(form.end), form.bits)):
+    for piece in pieces_of(form):
         columns[piece.number] = rounded_in_turn(function, piece, fit(function, piece, form.terms), form.bits)
         worst = max(worst, *errors_of(function, piece, columns[piece.number]))
     rows = ",\n".join("{" + ", ".join(literal(c[k], form) for c in columns) + "}" for k in range(form.terms))
@@ -161,10 +187,13 @@ def table_text(form, function):
 
 
 def struct_text(form):
-    limits = f"start = {form.start}{form.suffix}, end = {form.end}{form.suffix};"
+    constants = ", ".join(f"{name} = {text}{form.suffix}" for name, text in form.constants.items())
     tables = "".join(table_text(form, function) for function in form.functions)
+    if form.pieces is squares:
+        middles = ", ".join(literal(piece.middle, form) for piece in pieces_of(form))
+        tables = f"static constexpr {form.type} middle[] = {{{middles}}};\n{tables}"
     template = "template <>\n" if "<" in form.struct else ""
-    return f"{template}{form.struct} {{\nstatic constexpr {form.type} {limits}\n{tables}}};\n"
+    return f"{template}{form.struct} {{\nstatic constexpr {form.type} {constants};\n{tables}}};\n"
 
 
 def check(form, rounding):
@@ -172,15 +201,18 @@ def check(form, rounding):
     text = (KERNELS / form.header).read_text()
     body = re.search(rf"{form.struct} {{(.*?)\n}};", text, re.S)[1]
     number = r"(-?[\d.]+(?:e-?\d+)?)f?"
-    start, end = (rounded(mpf(t), form.bits) for t in re.search(f"start = {number}, end = {number};", body).groups())
-    kept = True
+    stated = ", ".join(f"{name} = {text}{form.suffix}" for name, text in form.constants.items())
+    kept = f" {stated};" in body
+    if middles := re.search(r" middle\[] = {(.*?)}", body, re.S):
+        middles = [rounded(mpf(t), form.bits) for t in re.findall(number, middles[1])]
     for function in form.functions:
-        bound = rf"/// {function.name} within (\S+) of it{function.remark}\.\n"
+        bound = rf"/// {re.escape(function.name)} within (\S+) of it{function.remark}\.\n"
         table = rf"[^\n]* {function.table}\[]\[16] = {{(.*?}})}};"
         bound, rows = re.search(bound + table, body, re.S).groups()
         rows = [[rounded(mpf(t), form.bits) for t in re.findall(number, row)] for row in rows.split("}")[:-1]]
         worst = 0
-        for piece in pieces(start, end):
+        for piece in pieces_of(form):
+            kept = kept and (not middles or middles[piece.number] == piece.middle)
             c = [row[piece.number] for row in rows]
             largest = max(errors_of(function, piece, c, rounding))
             worst = max(worst, largest)

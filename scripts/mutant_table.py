@@ -77,6 +77,10 @@ def average_pools():
     strided = "src/kernels/avg_pool_strided.hpp"
     yield Mutant("fours of columns behind those left over begin one too late", strided, "t > 0 ? 4 * t - 4 :", "t > 0 ? 4 * t - 3 :",
                  "windows of at most sixteen*")
+    yield Mutant("columns of the last vector left out", strided, "static_cast<__mmask16>(0xffff >> std::max",
+                 "static_cast<__mmask16>(0x7fff >> std::max", "windows of at most sixteen*")
+    yield Mutant("joined rows of fewer windows", "src/kernels/avg_pool.cpp", "    p.w.in *= 2;\n    p.w.out *= 2;",
+                 "    p.w.in *= 2;\n    p.w.out *= 1;", "*average pool*")
     yield Mutant("windows wider than two vectors taken from two", strided, "is_wide = 3 * s + k > 32", "is_wide = 3 * s + k > 33",
                  "windows of at most sixteen*")
     yield Mutant("adaptive windows end at the floor", "src/base/window.hpp",
@@ -423,8 +427,10 @@ def functions():
                  "const auto [shifted, rest] = exp_parts(-z.high);\n  // 1 + e^-z", "every function of one element*")
     yield Mutant("tail of silu scaled before it is multiplied", gates, "return scaled_down(fused(q, rest, q), shifted);",
                  "return q * scaled_down(1 + rest, shifted);", "every function of one element*")
-    yield Mutant("piece of the normal distribution beside the right one", pieces, "+ kQuarter / 2, piece",
-                 "+ kQuarter / 4, piece", "every function of one element*")
+    yield Mutant("gelu far below 0 from the pieces near it", gates, "constexpr float kFar = -5.3f;",
+                 "constexpr float kFar = -5.5f;", "every function of one element*")
+    yield Mutant("piece of the normal distribution beside the right one", pieces, "+ kQuarter / 2;",
+                 "+ kQuarter / 4;", "every function of one element*")
     yield Mutant("logarithm of the exponent in one part", "src/kernels/vector_math.hpp", "n * 1.42860677e-6f", "n * 0.0f",
                  "every function of one element*")
     yield Mutant("roots of two in one part", "src/kernels/vector_math.hpp", "looked_up(kRootLow, piece)", "FullFloat{}",

@@ -3,6 +3,7 @@
 #include <limits>
 #include <numbers>
 
+#include "kernels/gelu_pieces.hpp"
 #include "kernels/normal_tail.hpp"
 #include "kernels/vector_math.hpp"
 
@@ -105,14 +106,39 @@ template <class V>
   return exp_parts(square, product_rest(a, half, square));
 }
 
-/// x Phi(x): 1.6 ulp.
+/// x Phi(x), wherever x is.
 template <class V>
-[[gnu::always_inline]] inline V vector_gelu(V x) {
+[[gnu::always_inline]] inline V gelu_anywhere(V x) {
   using Tail = NormalTail<Element<V>>;
   const V a = at_most<V>(Tail::end, magnitude_of(x));
   const ExpParts<V> power = normal_bell(a);
   const auto [tail, low] = in_pieces<V>(Tail::tail, Tail::start, a);
   return gated(x, scaled_down(tail + fused(tail, power.rest, fused(low, power.rest, low)), power.shifted));
+}
+
+#ifdef __AVX512F__
+/// The same where the processor looks up sixteen numbers: in half the time if none is far below 0, as is usual.
+inline FullFloat gelu_in_pieces(FullFloat x) {
+  using V = FullFloat;
+  const V a = at_most<V>(GeluPieces::end, magnitude_of(x));
+  const auto piece = std::bit_cast<BitsOf<V>>(fused(a * (a + 6), GeluPieces::steps, V{} + Ieee<float>::whole));
+  const V tail = on_piece<V>(GeluPieces::tail, piece, a - looked_up(GeluPieces::middle, piece)).high;
+  const V near = at_least<V>(0, x) - tail;
+  constexpr float kFar = -5.3f;  // behind it the roundings of the steps of the polynomial count
+  const __mmask16 is_near = _mm512_cmp_ps_mask(__m512(x), _mm512_set1_ps(kFar), _CMP_GE_OQ);
+  if (is_near != 0xffff) [[unlikely]]
+    return V(_mm512_mask_mov_ps(__m512(gelu_anywhere(x)), is_near, __m512(near)));
+  return near;
+}
+#endif
+
+/// x Phi(x): 1.6 ulp.
+template <class V>
+[[gnu::always_inline]] inline V vector_gelu(V x) {
+#ifdef __AVX512F__
+  if constexpr (kInPieces<V>) return all_or_one(gelu_in_pieces, x);
+#endif
+  return gelu_anywhere(x);
 }
 template <class V>
 [[gnu::always_inline]] inline V vector_gelu_slope(V x) {
