@@ -15,32 +15,53 @@ namespace {
 template <class T>
 bool is_near(std::int64_t row, std::int64_t n) {
   constexpr std::int64_t bytes = kVectorWidth == 64 ? 1 << 18 : 3 << 13;
-  return row <= bytes / static_cast<std::int64_t>(sizeof(T)) / n;
+  return row * n <= bytes / static_cast<std::int64_t>(sizeof(T));  // they are in memory: no overflow
+}
+
+/// Whether a block of `rows` rows of op(A) is multiplied where it lies.
+template <class T>
+bool is_left_near(const GemmParams& p, std::int64_t rows, std::int64_t depth) {
+  // The tiles walk down the columns of A: far rows are brought together unless the block is read only once.
+  if (p.transpose_a) return p.n <= kPanel<T> || is_near<T>(p.lda, depth);
+  // Wide vectors have time to wait for the second-level cache.
+  return kVectorWidth == 64 || !is_pages_apart<T>(p.lda) || rows <= 4 || p.n <= 32;
+}
+template <class T>
+Left<T> near_left(const GemmParams& p, const T* a, std::int64_t i, std::int64_t k) {
+  return p.transpose_a ? Left<T>{a + k * p.lda + i, 1, p.lda} : Left<T>{a + i * p.lda + k, p.lda, 1};
 }
 
 /// The rows [i, i + rows) of op(A) for the terms [k, k + depth).
 template <class T>
 Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64_t rows, std::int64_t k,
                      std::int64_t depth) {
+  const Left<T> near = near_left(p, a, i, k);
+  if (is_left_near<T>(p, rows, depth)) return near;
   T* packed = scratch<T>().left;
   if (!p.transpose_a) {
-    const T* from = a + i * p.lda + k;
-    // Wide vectors have time to wait for the second-level cache.
-    if (kVectorWidth == 64 || !is_pages_apart<T>(p.lda) || rows <= 4 || p.n <= 32) return {from, p.lda, 1};
     const std::int64_t row = packed_row<T>(depth);
-    for (std::int64_t r = 0; r < rows; ++r) copy_run(from + r * p.lda, depth, packed + r * row);
+    for (std::int64_t r = 0; r < rows; ++r) copy_run(near.data + r * p.lda, depth, packed + r * row);
     return {packed, row, 1};
   }
-  const T* from = a + k * p.lda + i;
-  // The tiles walk down the columns of A: far rows are brought together unless the block is read only once.
-  if (p.n <= kPanel<T> || is_near<T>(p.lda, depth)) return {from, 1, p.lda};
   // Few rows at a time, whose lines stay in the first-level cache until all of their elements are moved.
   const std::int64_t panel = depth * kPanelRows + kLanes<T>;
   for (std::int64_t d = 0; d < depth; d += 8)
     for (std::int64_t r = 0; r < rows; r += kPanelRows)
-      pack_rows(from + d * p.lda + r, p.lda, std::min(kPanelRows, rows - r), std::min<std::int64_t>(8, depth - d),
+      pack_rows(near.data + d * p.lda + r, p.lda, std::min(kPanelRows, rows - r), std::min<std::int64_t>(8, depth - d),
                 packed + r / kPanelRows * panel + d * kPanelRows, kPanelRows);
   return {packed, 1, kPanelRows, panel};
+}
+
+/// Whether a block of `columns` columns of B is multiplied where it lies.
+template <class T>
+bool is_right_near(const GemmParams& p, std::int64_t columns, std::int64_t depth) {
+  if (p.transpose_b || (columns % kLanes<T> != 0 && columns <= kLanes<T>)) return false;
+  // What one block of rows reads may lie twice as far: few tiles take no longer than to bring it together.
+  return p.m <= 24 || is_near<T>(kVectorWidth == 64 && p.m <= kBlockRows ? p.ldb / 2 : p.ldb, depth);
+}
+template <class T>
+Right<T> near_right(const GemmParams& p, const T* b, std::int64_t j, std::int64_t columns, std::int64_t k) {
+  return {b + k * p.ldb + j, p.ldb, kPanel<T>, columns % kLanes<T> != 0};
 }
 
 /// The columns [j, j + columns) of op(B) for the terms [k, k + depth), brought together in `packed` where that pays.
@@ -48,14 +69,16 @@ template <class T>
 Right<T> right_operand(const GemmParams& p, const T* b, std::int64_t j, std::int64_t columns, std::int64_t k,
                        std::int64_t depth, T* packed) {
   if (p.packed_b) return {b + j * p.k + k * kPanel<T>, kPanel<T>, p.k * kPanel<T>};
-  const T* from = p.transpose_b ? b + j * p.ldb + k : b + k * p.ldb + j;
-  const bool whole = columns % kLanes<T> == 0;
-  // What one block of rows reads may lie twice as far: few tiles take no longer than to bring it together.
-  const std::int64_t distance = kVectorWidth == 64 && p.m <= kBlockRows ? p.ldb / 2 : p.ldb;
-  if (!p.transpose_b && (whole || columns > kLanes<T>)&&(p.m <= 24 || is_near<T>(distance, depth)))
-    return {from, p.ldb, kPanel<T>, !whole};
-  pack_right(depth, columns, from, p.ldb, p.transpose_b, packed);
+  if (is_right_near<T>(p, columns, depth)) return near_right(p, b, j, columns, k);
+  pack_right(depth, columns, p.transpose_b ? b + j * p.ldb + k : b + k * p.ldb + j, p.ldb, p.transpose_b, packed);
   return {packed, kPanel<T>, depth * kPanel<T>};
+}
+
+/// Whether a product is one block of one chain, whose operands are multiplied where they lie.
+template <class T>
+bool is_one_block(const GemmParams& p) {
+  return p.batch == 1 && p.k <= kChain<T> && is_one_unit(p.m, p.n, p.k) && !p.packed_b &&
+         is_left_near<T>(p, p.m, p.k) && is_right_near<T>(p, p.n, p.k);
 }
 
 /// c = bias, or 0 if that is null.
@@ -295,6 +318,9 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
 #ifdef TAPER_BLAS
   if (is_for_blas(p)) return blas::multiply(p, a, b, c);
 #endif
+  if (is_one_block<T>(p) && (bias == nullptr || p.n % kLanes<T> == 0))
+    return multiply_block<T>(p.m, p.n, p.k, Operands<T>{near_left(p, a, 0, 0), near_right(p, b, 0, p.n, 0), bias, true},
+                             c, p.ldc, p.add);
   if (is_turned<T>(p)) return multiply_turned(p, a, b, c, bias);
   const Grid grid = cut(p.m, p.n, p.k, p.batch, p.packed_b ? kWidestPanel : kWidestPanel / 2);
   if (grid.units() == 1) {

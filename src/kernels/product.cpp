@@ -325,10 +325,8 @@ void pack_rows(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t 
 
 Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t batch,
          std::int64_t column_multiple) {
+  if (is_one_unit(rows, columns, depth)) return {rows, columns, 1, 1, parallel_work(rows * columns, depth)};
   constexpr std::int64_t unit_products = 1 << 20;
-  if (rows <= kBlockRows && columns <= kBlockColumns &&
-      rows * columns * std::min(depth, unit_products) <= unit_products / 2)
-    return {rows, columns, 1, 1, parallel_work(rows * columns, depth)};
   Grid g{equal_step(rows, kBlockRows, kPanelRows), equal_step(columns, kBlockColumns, column_multiple), 0, 0, 0};
   // Enough units for several threads, but none below a quarter of a million products: each packs its own operands.
   const double products = static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(depth);

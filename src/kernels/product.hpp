@@ -238,6 +238,12 @@ inline std::int64_t parallel_work(std::int64_t elements, std::int64_t depth) {
                                 std::min<std::int64_t>(elements, 1 << 24) * std::min<std::int64_t>(depth, 1 << 24) / 4);
 }
 
+/// Whether a product is one block, too small to be shared by threads.
+inline bool is_one_unit(std::int64_t rows, std::int64_t columns, std::int64_t depth) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 19;
+  return rows <= kBlockRows && columns <= kBlockColumns && rows * columns * std::min(depth, kMost) <= kMost;
+}
+
 /// How a product is cut into units of work: a grid of blocks that depends on the size of the problem only. The columns
 /// of a block but the last are a multiple of `column_multiple`.
 struct Grid {
