@@ -450,10 +450,12 @@ template <class A, class T>
 inline constexpr int kRowVectors = kVectorWidth > 16 ? 256 / kVectorWidth : 0;
 
 /// The same of float32 for `least` = 1 and no window more, of rows of V vectors, each of them stored as often as `rows`
-/// says, one after the other: while stores wait for memory the next row is made.
+/// says, one after the other: while stores wait for memory the next row is made, and it is asked for `ahead` bytes
+/// before.
 template <int V>
 [[gnu::noinline, gnu::aligned(64)]] void spread_copies(const Line<float, float>* lines, const Row* rows,
-                                                       std::int64_t count, std::int64_t n, const Spread& spread) {
+                                                       std::int64_t count, std::int64_t n, const Spread& spread,
+                                                       std::uintptr_t ahead) {
   constexpr std::int64_t kAll = kLanes<float>;
   const auto factors = Factors<float>::at(lines->by, 0);
   const std::int32_t* newest[V];
@@ -468,6 +470,7 @@ template <int V>
     for (int v = 0; v < V; ++v)
       row[v] = factors.times(Permutation<float>(newest[v])(load<float>(lines[l].from + at[v])));
     float* y = lines[l].to;
+    if (ahead > 0) fetch_run(y, n * rows[l].copies, ahead);
     for (std::int64_t c = rows[l].copies; c > 0; --c, y += n) {
 #pragma GCC unroll 8
       for (int v = 0; v < V - 1; ++v) store<float>(row[v], y + v * kAll);
@@ -479,10 +482,10 @@ template <int V>
 /// The same for rows of any number of vectors up to `kRowVectors`.
 template <int V = kRowVectors>
 void spread_row_copies(const Line<float, float>* lines, const Row* rows, std::int64_t count, std::int64_t n,
-                       const Spread& spread) {
+                       const Spread& spread, std::uintptr_t ahead) {
   if constexpr (V > 1)
-    if (n <= (V - 1) * kLanes<float>) return spread_row_copies<V - 1>(lines, rows, count, n, spread);
-  if constexpr (V > 0) spread_copies<V>(lines, rows, count, n, spread);
+    if (n <= (V - 1) * kLanes<float>) return spread_row_copies<V - 1>(lines, rows, count, n, spread, ahead);
+  if constexpr (V > 0) spread_copies<V>(lines, rows, count, n, spread, ahead);
 }
 
 }  // namespace taper::kernels::average

@@ -30,18 +30,16 @@ class Pass {
         x_(x),
         y_(y),
         add_(add),
-        streams_(double(c.pool.planes) * double(c.d.to) * double(c.h.to) * double(c.w.to) * sizeof(T) >= kStreamed),
+        streams_(filled() >= kStreamed),
         is_far_(is_far()),
-        small_far_(small_far()),
+        ahead_(ahead()),
         in_registers_(has_copies_ && !add && !streams_ && !differs() && way_ == Way::spread && c.w.least() == 1 &&
                       c.w.most() == 1 && c.w.to <= kRowVectors * kLanes<float>) {}
 
   void run() const {
     const std::int64_t units = c_.d.to * blocks_;
-    const double work = (double(c_.d.from) * double(c_.h.from) * double(c_.w.from) +
-                         double(c_.d.to) * double(c_.h.to) * double(c_.w.to)) /
-                        double(units);
-    parallel_for(c_.pool.planes * units, static_cast<std::int64_t>(work),
+    const double work = bytes(c_.d.from, c_.h.from, c_.w.from) + bytes(c_.d.to, c_.h.to, c_.w.to);
+    parallel_for(c_.pool.planes * units, static_cast<std::int64_t>(work / sizeof(T) / double(units)),
                  [this](std::int64_t first, std::int64_t last) {
                    Buffers<A, T> buffers;
                    this->units(first, last, buffers);
@@ -52,18 +50,20 @@ class Pass {
  private:
   using LineOf = Line<A, T>;
 
+  /// Bytes that are read, and that are filled.
+  double read() const { return bytes(c_.d.from, c_.h.from, c_.w.from) * double(c_.pool.planes); }
+  double filled() const { return bytes(c_.d.to, c_.h.to, c_.w.to) * double(c_.pool.planes); }
+  static double bytes(std::int64_t d, std::int64_t h, std::int64_t w) {
+    return double(d) * double(h) * double(w) * sizeof(T);
+  }
   /// Whether rows that are read together, or those that are filled, are so many that caches hardly hold them.
   bool is_far() const {
-    const Reads &d = c_.d, &h = c_.h, &w = c_.w;
-    const double from = double(d.from) * double(h.from) * double(w.from),
-                 to = double(d.to) * double(h.to) * double(w.to);
-    const bool many = c_.backward ? has_copies_ && !streams_ : one_row_ || h.num >= 4 * h.den;
-    return sizeof(T) == sizeof(float) && many && double(c_.pool.planes) * std::max(from, to) * sizeof(T) >= kFar;
+    const bool many = c_.backward ? has_copies_ && !streams_ : one_row_ || c_.h.num >= 4 * c_.h.den;
+    return sizeof(T) == sizeof(float) && many && std::max(read(), filled()) >= kFar;
   }
-  /// Whether memory is asked for ahead by small windows: what they read, or what they fill.
-  bool small_far() const {
-    const double read = double(c_.pool.planes) * double(c_.d.from) * double(c_.h.from) * double(c_.w.from);
-    return c_.backward ? streams_ : read * sizeof(T) >= kFar;
+  /// How far ahead small windows and rows in registers ask for memory: for what they read, or what they fill.
+  std::uintptr_t ahead() const {
+    return (c_.backward ? read() + filled() >= kFarFilled : read() >= kFar) ? far_ahead() : 0;
   }
   /// Blocks of rows repeat where windows lie side by side.
   std::int64_t block_rows() const {
@@ -177,7 +177,7 @@ class Pass {
     SmallRows<A> rows;
     rows.width = c_.w.from, rows.to_width = c_.w.to;
     rows.zeros = b.sums;
-    rows.ahead = small_far_ ? far_ahead() : 0;
+    rows.ahead = ahead_;
     rows.windows = c_.backward ? c_.h.from : c_.h.to;
     const bool scales_before = scales_small_before();
     rows.by_step = differs() && !scales_before ? 1 : 0;
@@ -387,7 +387,7 @@ class Pass {
     if (!add_ && !has_copies_) return store_lines(t, b.lines, count, b);
     const std::int64_t n = t.results();
     if constexpr (std::is_same_v<A, T> && std::is_same_v<T, float>)
-      if (in_registers_) return spread_row_copies(b.lines, rows, count, n, b.spread);
+      if (in_registers_) return spread_row_copies(b.lines, rows, count, n, b.spread, ahead_);
     T *to[kRows], *results = b.results;
     for (std::int64_t l = 0; l < count; ++l, results += results_pitch(n)) {
       to[l] = b.lines[l].to;
@@ -492,7 +492,7 @@ class Pass {
   const bool add_;
   const bool streams_;  ///< whether results go past the caches
   const bool is_far_;
-  const bool small_far_;     ///< the same for small windows
+  const std::uintptr_t ahead_;
   const bool in_registers_;  ///< whether rows of float32 that are stored several times stay in registers
 };
 

@@ -163,42 +163,68 @@ template <class T>
       store_some<T>(Factors<T>::multiply(load_some<T>(x + c, s.width - c), by[s.class_of(i)], c), s.width - c, sum + c);
 }
 
-/// dx_{2 j} = g_j in both axes, for gradients g times their factors. Under pairs, the elements behind have the same;
-/// under threes dx_{2 j + 1} = g_j + g_{j + 1}, and factors may differ.
-template <Small kind, class T>
-[[gnu::noinline, gnu::aligned(64)]] void small_spread(const SmallRows<T>& s) {
+/// dx_{2 j} = g_j in both axes, for gradients g times their factors. Under pairs dx_{2 j + 1} = g_j too, under threes
+/// it is g_j + g_{j + 1}. Of the columns of dx from c on, W times two vectors or the rest of the row; each row of
+/// gradients is spread once.
+template <Small kind, int W, class T>
+[[gnu::noinline, gnu::aligned(64)]] void spread_columns(const SmallRows<T>& s, std::int64_t c) {
   using All = std::make_integer_sequence<int, kLanes<T>>;
   constexpr bool kSums = kind == Small::strided_threes_back;
-  const auto factor = Factors<T>::at(s.by[0], 0);
-  const std::uintptr_t ahead = s.ahead;
+  const std::int64_t from = c / 2, n = s.to_width - c, width = s.width - from, to_width = s.to_width, last = s.to_last;
   const bool differs = kSums && s.by_step != 0;
-  T* y = s.y;
-  for (std::int64_t l = s.to_first; l < s.to_last; l += 2, y += 2 * s.to_width) {
-    const T *const g = s.row(l / 2), *const h = kSums ? s.row(l / 2 + 1) : g;
-    const T *const by_g = s.factors(l / 2), *const by_h = s.factors(l / 2 + 1);
-    const auto scaled = [ =, n = s.width ](const T* row, const T* by, std::int64_t c) __attribute__((always_inline)) {
-      const Vector<T> v = load_some<T>(row + c, n - c);
-      return differs ? Factors<T>::multiply(v, by, c) : factor.times(v);
+  const auto factor = Factors<T>::at(s.by[0], 0);
+  const std::uintptr_t ahead = c == 0 ? s.ahead : 0;
+  T* y = s.y + c;
+  Vector<T> before[2 * W] = {};  // the row of gradients before, spread
+  for (std::int64_t l = s.to_first - (kSums ? 2 : 0); l < last; l += 2) {
+    const std::int64_t window = l / 2 + (kSums ? 1 : 0);
+    const T *const g = s.row(window) + from, *const by = s.factors(window);
+    const auto scaled = [=](int w) __attribute__((always_inline)) {
+      const Vector<T> v = load_some<T>(g + w * kLanes<T>, width - w * kLanes<T>);
+      return differs ? Factors<T>::multiply(v, by, from + w * kLanes<T>) : factor.times(v);
     };
-    // Below the last row there may be none: what would be there is then replaced.
-    const std::int64_t under = l + 1 < s.to_last ? s.to_width : 0;
-    Vector<T> here = scaled(g, by_g, 0), below = kSums ? scaled(h, by_h, 0) : here;
-    for (std::int64_t c = 0, n = s.to_width; n > 0; n -= 2 * kLanes<T>) {
-      T* const to = y + 2 * c;
-      fetch_ahead<4>(y + 4 * c, ahead);
-      c += kLanes<T>;
-      const Vector<T> after = scaled(g, by_g, c), after_below = kSums ? scaled(h, by_h, c) : after;
-      const Vector<T> odd = kSums ? here + moved<1>(here, after, All()) : here;
-      const auto store_row = [=](Vector<T> evens, Vector<T> odds, T * row) __attribute__((always_inline)) {
-        store_some<T>(mixed<false>(evens, odds, All()), n, row);
-        store_some<T>(mixed<true>(evens, odds, All()), n - kLanes<T>, row + kLanes<T>);
-      };
-      const Vector<T> even_below = kSums ? here + below : here;
-      const Vector<T> odd_below = kSums ? odd + (below + moved<1>(below, after_below, All())) : here;
-      store_row(even_below, odd_below, to + under);
-      store_row(here, odd, to);
-      here = after;
-      below = after_below;
+    Vector<T> next[2 * W], even = scaled(0);
+#pragma GCC unroll 4
+    for (int w = 0; w < W; ++w) {
+      const bool is_read = kSums || w + 1 < W;
+      const Vector<T> after = is_read ? scaled(w + 1) : even, odd = kSums ? even + moved<1>(even, after, All()) : even;
+      next[2 * w] = mixed<false>(even, odd, All());
+      next[2 * w + 1] = mixed<true>(even, odd, All());
+      even = after;
+    }
+    if (!kSums || l >= s.to_first) {
+      if (ahead > 0) fetch_run(y, 2 * to_width, ahead);
+#pragma GCC unroll 8
+      for (int v = 0; v < 2 * W; ++v) store_some<T>(kSums ? before[v] : next[v], n - v * kLanes<T>, y + v * kLanes<T>);
+      y += to_width;
+      if (l + 1 < last)
+#pragma GCC unroll 8
+        for (int v = 0; v < 2 * W; ++v)
+          store_some<T>(kSums ? before[v] + next[v] : next[v], n - v * kLanes<T>, y + v * kLanes<T>);
+      y += to_width;
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < 2 * W; ++v) before[v] = next[v];
+  }
+}
+
+/// The same of all columns: those that registers have room for, or, of wide rows in memory, two rows at a time, because
+/// it is filled far faster in its order.
+template <Small kind, class T>
+void small_spread(const SmallRows<T>& s) {
+  constexpr std::int64_t kTwo = 2 * kLanes<T>;
+  constexpr int kMost = kVectorWidth < 64 ? 2 : 4;
+  SmallRows<T> part = s;
+  const std::int64_t step = s.ahead > 0 && s.to_width > kMost * kTwo ? 2 : s.to_last - s.to_first;
+  for (; part.to_first < s.to_last; part.to_first = part.to_last, part.y += step * s.to_width) {
+    part.to_last = std::min(part.to_first + step, s.to_last);
+    for (std::int64_t c = 0; c < s.to_width;) {
+      const std::int64_t n = s.to_width - c;
+      const int w = n <= kTwo ? 1 : n <= 2 * kTwo ? 2 : kMost;
+      auto* spread = spread_columns<kind, kMost, T>;
+      if (w < kMost) spread = w == 1 ? spread_columns<kind, 1, T> : spread_columns<kind, 2, T>;
+      spread(part, c);
+      c += w * kTwo;
     }
   }
 }
