@@ -57,8 +57,10 @@ std::string Diagnostics::listing(Form form) const {
   const auto offset = [](const Diagnostic* diagnostic) {
     return diagnostic->span ? diagnostic->span->begin : std::string::npos;
   };
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [&](const Diagnostic* a, const Diagnostic* b) { return offset(a) < offset(b); });
+  // Those of one place stay in their order.
+  std::sort(sorted.begin(), sorted.end(), [&](const Diagnostic* a, const Diagnostic* b) {
+    return offset(a) != offset(b) ? offset(a) < offset(b) : a < b;
+  });
   std::string out;
   for (const Diagnostic* diagnostic : sorted) out += (this->*form)(*diagnostic);
   if (count_ > kMost) out += cat("... and ", count_ - kMost, " more\n");

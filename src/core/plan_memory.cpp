@@ -40,7 +40,8 @@ std::size_t place_each(std::span<Lifetime* const> arrays, bool amid) {
 std::size_t place(std::span<Lifetime> arrays) {
   std::vector<Lifetime*> waiting;
   for (Lifetime& array : arrays) waiting.push_back(&array);
-  std::stable_sort(waiting.begin(), waiting.end(), [](auto* a, auto* b) { return a->bytes > b->bytes; });
+  std::sort(waiting.begin(), waiting.end(),
+            [](auto* a, auto* b) { return a->bytes != b->bytes ? a->bytes > b->bytes : a < b; });
   // Threads share arrays in order. In the middle of where a larger one was, each of two finds its half of a smaller one
   // in its own caches, not in the other's.
   const std::size_t packed = place_each(waiting, false), amid = place_each(waiting, true);

@@ -41,7 +41,8 @@ std::vector<std::int64_t> quotas(const std::vector<std::int64_t>& sizes, double 
   }
   std::vector<std::size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return remainder[a] > remainder[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](auto a, auto b) { return remainder[a] != remainder[b] ? remainder[a] > remainder[b] : a < b; });
   for (const std::size_t c : order) {
     if (given >= total) break;
     if (quota[c] + 1 >= sizes[c]) continue;

@@ -165,8 +165,7 @@ class CsvReader {
       order.emplace_back(value, label);
     }
     // The map has them in the order of their bytes already.
-    if (all_numbers)
-      std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    if (all_numbers) std::sort(order.begin(), order.end());
     std::vector<std::int64_t> rank(order.size());
     std::vector<std::string> labels;
     for (auto& [value, label] : order) {

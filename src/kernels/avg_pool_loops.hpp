@@ -449,9 +449,9 @@ template <class A, class T>
 /// loop.
 inline constexpr int kRowVectors = kVectorWidth > 16 ? 256 / kVectorWidth : 0;
 
-/// The same of float32 for `least` = 1 and no window more, of rows of V vectors, each of them stored as often as `rows`
-/// says, one after the other: while stores wait for memory the next row is made, and it is asked for `ahead` bytes
-/// before.
+/// The same of float32 for `least` = 1 and no window more, of rows of at most V vectors, each of them stored as often
+/// as `rows` says, one after the other: while stores wait for memory the next row is made, and it is asked for `ahead`
+/// bytes before.
 template <int V>
 [[gnu::noinline, gnu::aligned(64)]] void spread_copies(const Line<float, float>* lines, const Row* rows,
                                                        std::int64_t count, std::int64_t n, const Spread& spread,
@@ -465,16 +465,15 @@ template <int V>
     at[v] = spread.at[v % spread.period] + v / spread.period * spread.advance;
   }
   for (std::int64_t l = 0; l < count; ++l) {
-    Vector<float> row[V];
+    Vector<float> row[V] = {};
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v)
-      row[v] = factors.times(Permutation<float>(newest[v])(load<float>(lines[l].from + at[v])));
+      if (v * kAll < n) row[v] = factors.times(Permutation<float>(newest[v])(load<float>(lines[l].from + at[v])));
     float* y = lines[l].to;
     if (ahead > 0) fetch_run(y, n * rows[l].copies, ahead);
     for (std::int64_t c = rows[l].copies; c > 0; --c, y += n) {
 #pragma GCC unroll 8
-      for (int v = 0; v < V - 1; ++v) store<float>(row[v], y + v * kAll);
-      store_some<float>(row[V - 1], n - (V - 1) * kAll, y + (V - 1) * kAll);
+      for (int v = 0; v < V; ++v) store_some<float>(row[v], n - v * kAll, y + v * kAll);
     }
   }
 }
@@ -484,7 +483,7 @@ template <int V = kRowVectors>
 void spread_row_copies(const Line<float, float>* lines, const Row* rows, std::int64_t count, std::int64_t n,
                        const Spread& spread, std::uintptr_t ahead) {
   if constexpr (V > 1)
-    if (n <= (V - 1) * kLanes<float>) return spread_row_copies<V - 1>(lines, rows, count, n, spread, ahead);
+    if (n <= V / 2 * kLanes<float>) return spread_row_copies<V / 2>(lines, rows, count, n, spread, ahead);
   if constexpr (V > 0) spread_copies<V>(lines, rows, count, n, spread, ahead);
 }
 

@@ -20,7 +20,8 @@ template <class Key>
 void refuse_twins(const char* where, const std::vector<NamedTensor>& parameters, const char* what, const Key& key) {
   std::vector<const NamedTensor*> sorted;
   for (const auto& parameter : parameters) sorted.push_back(&parameter);
-  std::stable_sort(sorted.begin(), sorted.end(), [&](auto* a, auto* b) { return key(*a) < key(*b); });
+  std::sort(sorted.begin(), sorted.end(),
+            [&](auto* a, auto* b) { return key(*a) != key(*b) ? key(*a) < key(*b) : a < b; });
   const auto twin =
       std::adjacent_find(sorted.begin(), sorted.end(), [&](auto* a, auto* b) { return key(*a) == key(*b); });
   if (twin != sorted.end())
