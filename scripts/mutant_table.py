@@ -65,8 +65,10 @@ def average_pools():
     yield Mutant("windows of three that read the wrong neighbour", "src/kernels/avg_pool_small.hpp",
                  "sum += moved<kLanes<T> - 1>(before, odd, All());", "sum += moved<kLanes<T> - 1>(odd, odd, All());",
                  "*average pools*")
-    yield Mutant("one factor for the gradients of both rows", "src/kernels/avg_pool_small.hpp",
-                 "*const by_h = s.factors(l / 2 + 1);", "*const by_h = s.factors(l / 2);", "*average pools*")
+    yield Mutant("gradients times the factors of the row before", "src/kernels/avg_pool_small.hpp",
+                 "*const by = s.factors(window);", "*const by = s.factors(window - 1);", "*average pools*")
+    yield Mutant("the row below the last one filled", "src/kernels/avg_pool_small.hpp",
+                 "      if (l + 1 < last)\n", "      if (l < last)\n", "*average pools*")
     yield Mutant("whole vectors up to the first half", "src/kernels/avg_pool_small.hpp",
                  "if (std::min(width, to_width) - c >= 2 * kLanes<T>)", "if (std::min(width, to_width) - c >= kLanes<T>)",
                  "*average pools*")
@@ -79,8 +81,7 @@ def average_pools():
                  "windows of at most sixteen*")
     yield Mutant("columns of the last vector left out", strided, "static_cast<__mmask16>(0xffff >> std::max",
                  "static_cast<__mmask16>(0x7fff >> std::max", "windows of at most sixteen*")
-    yield Mutant("joined rows of fewer windows", "src/kernels/avg_pool.cpp", "    p.w.in *= 2;\n    p.w.out *= 2;",
-                 "    p.w.in *= 2;\n    p.w.out *= 1;", "*average pool*")
+    yield Mutant("joined rows of fewer windows", "src/kernels/avg_pool.cpp", "    p.w.out *= 2;", "    p.w.out *= 1;", "*average pool*")
     yield Mutant("windows wider than two vectors taken from two", strided, "is_wide = 3 * s + k > 32", "is_wide = 3 * s + k > 33",
                  "windows of at most sixteen*")
     yield Mutant("adaptive windows end at the floor", "src/base/window.hpp",

@@ -146,12 +146,14 @@ bool is_short(const Reads& d, const Reads& h, const Reads& w) {
 
 /// Where windows lie side by side in memory, short rows become fewer long ones.
 void join_rows(Pool& p) {
-  if (!is_unit(p.d) || !is_unit(p.h) || !p.w.is_tiled()) return;
   constexpr std::int64_t kLong = 256;
-  for (; p.planes > 0 && p.planes % 2 == 0 && 2 * p.w.in <= kLong; p.planes /= 2) {
+  const auto can_halve = [&p] { return p.planes % 2 == 0 && p.planes > 0 && 2 * p.w.in <= kLong; };
+  if (!can_halve() || !is_unit(p.d) || !is_unit(p.h) || !p.w.is_tiled()) return;
+  do {
+    p.planes /= 2;
     p.w.in *= 2;
     p.w.out *= 2;
-  }
+  } while (can_halve());
 }
 
 /// Puts all planes in one, where no row of windows would reach into two.

@@ -208,14 +208,14 @@ template <Small kind, int W, class T>
   }
 }
 
-/// The same of all columns: those that registers have room for, or, of wide rows in memory, two rows at a time, because
-/// it is filled far faster in its order.
+/// The same of all columns: of all rows, or, where rows are wide and lie in memory, of a few at a time, because it is
+/// filled far faster in its order.
 template <Small kind, class T>
 void small_spread(const SmallRows<T>& s) {
   constexpr std::int64_t kTwo = 2 * kLanes<T>;
-  constexpr int kMost = kVectorWidth < 64 ? 2 : 4;
+  constexpr int kMost = 4;
   SmallRows<T> part = s;
-  const std::int64_t step = s.ahead > 0 && s.to_width > kMost * kTwo ? 2 : s.to_last - s.to_first;
+  const std::int64_t step = s.ahead > 0 && s.to_width > kMost * kTwo ? 4 : s.to_last - s.to_first;
   for (; part.to_first < s.to_last; part.to_first = part.to_last, part.y += step * s.to_width) {
     part.to_last = std::min(part.to_first + step, s.to_last);
     for (std::int64_t c = 0; c < s.to_width;) {

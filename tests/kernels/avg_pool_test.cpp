@@ -398,6 +398,26 @@ TEST_CASE("gradients too many for the caches are those of each plane alone") {
   }
 }
 
+TEST_CASE("gradients of small windows too many for the caches are those of each plane alone") {
+  Draw draw(23);
+  const std::int64_t planes = 107;
+  // Rows that registers hold, and longer ones.
+  for (const std::int64_t width : {53, 211, 419})
+    for (const std::int64_t k : {2, 3})
+      for (const bool counts : {true, false}) {
+        CAPTURE(width, k, counts);
+        const std::int64_t height = 79 * 1024 / width;
+        const auto pool = [=](std::int64_t n) {
+          return fixed({height, width}, {k, k}, {2, 2}, {k / 3, k / 3}, counts, false, 0, n);
+        };
+        REQUIRE(inputs(pool(planes)) * std::int64_t{sizeof(float)} > std::int64_t{1} << 25);
+        const auto dy = as<float>(draw.values(outputs(pool(planes))));
+        const auto dx = run_backward(pool(planes), dy);
+        for (const std::int64_t plane : {std::int64_t{0}, planes / 2, planes - 1})
+          CHECK(same_bits(part_of(dx, plane, planes), run_backward(pool(1), part_of(dy, plane, planes))));
+      }
+}
+
 TEST_CASE("averages of what is too much for the caches are those of each plane alone") {
   Draw draw(19);
   const std::int64_t planes = 103;
