@@ -48,31 +48,38 @@ template <class T>
   std::memset(y, 0, static_cast<std::size_t>(n) * sizeof(T));
 }
 
-/// Fills `count` rows side by side, each of n elements as at x and no shorter than a vector; past the caches if it
-/// `streams`. There is room for a vector behind x. A vector that reaches into the rows behind, which will be as at
-/// `next` if that is known, is completed there; one that `has_begun` in front of y is left.
+/// What is filled at once: a vector, or, past the caches, a line, which takes as long as several if it comes in parts.
+template <bool streams, class T>
+inline constexpr std::int64_t kFilled = streams ? kLine / static_cast<int>(sizeof(T)) : kLanes<T>;
+
+/// Fills `count` rows side by side, each of n elements as at x and no shorter than what is filled at once; past the
+/// caches if it `streams`. There is room for as much behind x. What reaches into the rows behind, which will be as at
+/// `next` if that is known, is completed there; what `has_begun` in front of y is left.
 template <bool streams, class T>
 [[gnu::always_inline]] inline void repeat_rows(T* x, std::int64_t n, T* y, std::int64_t count, bool has_begun,
                                                const T* next) {
-  constexpr std::int64_t kAll = kLanes<T>;
-  store<T>(load<T>(x), x + n);
+  constexpr std::int64_t kAll = kLanes<T>, kSome = kFilled<streams, T>;
+  copy_run(x, kSome, x + n);
   T* const end = y + n * count;
-  const std::int64_t beside = lanes_until_aligned(y);
-  if (!has_begun) store_first<T>(load<T>(x), beside, y);
+  const auto beside = static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(y) % (kSome * sizeof(T)) / sizeof(T));
+  if (!has_begun) copy_run(x, beside, y);
   const T* from = x + beside;
-  for (y += beside; end - y >= kAll; y += kAll) {
-    store_aligned<streams>(load<T>(from), y);
+  const auto take = [&]() __attribute__((always_inline)) {
+    const Vector<T> v = load<T>(from);
     from += kAll;
     from -= from >= x + n ? n : 0;
-  }
-  const Vector<T> last = load<T>(from);
+    return v;
+  };
+  for (y += beside; end - y >= kSome; y += kSome)
+#pragma GCC unroll 4
+    for (std::int64_t i = 0; i < kSome; i += kAll) store_aligned<streams>(take(), y + i);
+  T both[2 * kSome];
+  for (std::int64_t i = 0; i < kSome; i += kAll) store<T>(take(), both + i);
   if (next && end > y) {
-    T both[2 * kAll];
-    store<T>(last, both);
-    store<T>(load<T>(next), both + (end - y));
-    stream<T>(load<T>(both), y);
+    copy_run(next, kSome, both + (end - y));
+    for (std::int64_t i = 0; i < kSome; i += kAll) stream<T>(load<T>(both + i), y + i);
   } else {
-    store_first<T>(last, end - y, y);
+    copy_run(both, end - y, y);
   }
 }
 
@@ -85,7 +92,7 @@ template <class T>
   bool has_begun = false;
   for (std::int64_t l = 0; l < count; ++l, x += apart) {
     const std::int64_t copies = rows[l].copies;
-    if (!add && n == pitch && n >= kLanes<T>) {
+    if (!add && n == pitch && n >= (streams ? kFilled<true, T> : kLanes<T>)) {
       if (!streams) {
         repeat_rows<false, T>(x, n, to[l], copies, false, nullptr);
         continue;

@@ -380,7 +380,7 @@ class Pass {
   }
 
   /// How far rows of results lie apart where they are not stored where they belong at once.
-  static std::int64_t results_pitch(std::int64_t n) { return rounded_up<A>(n) + kLanes<T>; }
+  static std::int64_t results_pitch(std::int64_t n) { return rounded_up<A>(n) + kFilled<true, T>; }
 
   /// What the lines are made of is summed, scaled and stored.
   [[gnu::noinline]] void finish_lines(const Tile& t, const Row* rows, std::int64_t count, Buffers<A, T>& b) const {

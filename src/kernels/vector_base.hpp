@@ -64,8 +64,8 @@ inline V each(double c) {
 
 // The processor's instructions for what the language has no word for, or GCC 12 no single instruction: a b + c rounded
 // once, the larger and the smaller of two (b if one is NaN), v 2^n, 1 / x within 2^-14 of it, the whole n and the m in
-// [3/4, 3/2) of x = 2^n m (m is NaN if x < 0) or the n for m in [1, 2), v[place] for each lane, and sixteen numbers
-// looked up.
+// [3/4, 3/2) of x = 2^n m (m is NaN if x < 0) or the n for m in [1, 2), whether all lanes are
+// `least` or more, v[place] for each lane, and sixteen numbers looked up.
 
 using FullFloat = Vector<float>;
 using FullDouble = Vector<double>;
@@ -113,6 +113,9 @@ inline FullFloat exponent_of(FullFloat x) { return FullFloat(_mm512_maskz_getexp
 inline FullFloat mantissa_of(FullFloat x) {
   return FullFloat(_mm512_maskz_getmant_ps(0xffff, __m512(x), _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan));
 }
+inline bool is_all_from(float least, FullFloat x) {
+  return _mm512_cmp_ps_mask(__m512(x), _mm512_set1_ps(least), _CMP_GE_OQ) == 0xffff;
+}
 inline FullFloat permuted(FullFloat v, BitsOf<FullFloat> place) {
   return FullFloat(_mm512_maskz_permutexvar_ps(0xffff, __m512i(place), __m512(v)));
 }
@@ -137,6 +140,9 @@ inline FullFloat larger(FullFloat a, FullFloat b) { return FullFloat(_mm256_max_
 inline FullDouble larger(FullDouble a, FullDouble b) { return FullDouble(_mm256_max_pd(__m256d(a), __m256d(b))); }
 inline FullFloat smaller(FullFloat a, FullFloat b) { return FullFloat(_mm256_min_ps(__m256(a), __m256(b))); }
 inline FullDouble smaller(FullDouble a, FullDouble b) { return FullDouble(_mm256_min_pd(__m256d(a), __m256d(b))); }
+inline bool is_all_from(float least, FullFloat x) {
+  return _mm256_movemask_ps(_mm256_cmp_ps(__m256(x), _mm256_set1_ps(least), _CMP_GE_OQ)) == 0xff;
+}
 inline FullFloat permuted(FullFloat v, BitsOf<FullFloat> place) {
   return FullFloat(_mm256_permutevar8x32_ps(__m256(v), __m256i(place)));
 }

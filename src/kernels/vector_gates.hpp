@@ -116,8 +116,8 @@ template <class V>
   return gated(x, scaled_down(tail + fused(tail, power.rest, fused(low, power.rest, low)), power.shifted));
 }
 
-#ifdef __AVX512F__
-/// The same where the processor looks up sixteen numbers: in half the time if none is far below 0, as is usual.
+#ifdef __AVX2__
+/// The same where the processor looks up sixteen numbers: sooner if none is far below 0, as is usual.
 inline FullFloat gelu_in_pieces(FullFloat x) {
   using V = FullFloat;
   const V a = at_most<V>(GeluPieces::end, magnitude_of(x));
@@ -125,9 +125,8 @@ inline FullFloat gelu_in_pieces(FullFloat x) {
   const V tail = on_piece<V>(GeluPieces::tail, piece, a - looked_up(GeluPieces::middle, piece)).high;
   const V near = at_least<V>(0, x) - tail;
   constexpr float kFar = -5.3f;  // behind it the roundings of the steps of the polynomial count
-  const __mmask16 is_near = _mm512_cmp_ps_mask(__m512(x), _mm512_set1_ps(kFar), _CMP_GE_OQ);
-  if (is_near != 0xffff) [[unlikely]]
-    return V(_mm512_mask_mov_ps(__m512(gelu_anywhere(x)), is_near, __m512(near)));
+  if (!is_all_from(kFar, x)) [[unlikely]]
+    return x >= kFar ? near : gelu_anywhere(x);
   return near;
 }
 #endif
@@ -135,8 +134,9 @@ inline FullFloat gelu_in_pieces(FullFloat x) {
 /// x Phi(x): 1.6 ulp.
 template <class V>
 [[gnu::always_inline]] inline V vector_gelu(V x) {
-#ifdef __AVX512F__
-  if constexpr (kInPieces<V>) return all_or_one(gelu_in_pieces, x);
+#ifdef __AVX2__
+  if constexpr (std::is_same_v<V, float>) return gelu_in_pieces(x + FullFloat{})[0];
+  if constexpr (std::is_same_v<V, FullFloat>) return gelu_in_pieces(x);
 #endif
   return gelu_anywhere(x);
 }
