@@ -8,6 +8,7 @@
 #include "kernels/ceil_div.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/max_pool_pairs.hpp"
+#include "kernels/max_pool_small.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/pool_axis.hpp"
 
@@ -276,16 +277,47 @@ Taps taps_at(const PoolAxis& axis, std::int64_t o) {
   return {b.first, b.last, 1};
 }
 
+/// Whether rows of windows have loops of their own, for finite elements.
+template <class T>
+bool is_small(const MaxPool& p) {
+  const Window1d& w = p.w.window;
+  return kVectorWidth > 16 && std::is_same_v<T, float> && !p.d.is_adaptive && !p.h.is_adaptive && !p.w.is_adaptive &&
+         p.d.window.dilation == 1 && p.h.window.dilation == 1 && w.dilation == 1 && w.stride == 2 &&
+         (w.kernel == 2 || w.kernel == 3) && w.padding_left <= 1 && has_narrow_places(p);
+}
+
+/// The rows [h, h + count) of windows over the slices `d`; returns whether there are loops and all elements are finite.
+template <class T>
+bool small_rows(const MaxPool& p, const Taps& d, std::int64_t h, std::int64_t count, bool is_far, const T* x, T* y,
+                std::int64_t* index) {
+  const Window1d &down = p.h.window, &across = p.w.window;
+  const SmallWindows windows{{d.first, d.last},   p.h.in,  p.w.in, down.kernel, down.stride, down.padding_left,
+                             across.padding_left, p.w.out, is_far};
+  if constexpr (std::is_same_v<T, float>)
+    return (across.kernel == 2 ? pool_finite<2> : pool_finite<3>)(windows, x, h, h + count, y, index);
+  else
+    return false;
+}
+
 template <class T>
 void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
+  constexpr std::int64_t kSome = 16;  // rows of windows, whose elements stay near
   const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in;
-  parallel_for(p.planes * rows, size / rows + p.w.out, [&](std::int64_t first, std::int64_t last) {
+  const bool small = is_small<T>(p);
+  const bool is_far = far_ahead() > 0 && double(p.planes) * double(size) * sizeof(T) >= double(1 << 24);
+  parallel_for(p.planes * rows, size / rows + p.w.out, [=, &p](std::int64_t first, std::int64_t last) {
     std::int64_t plane = first / rows, d = first % rows / p.h.out, h = first % p.h.out;
-    for (std::int64_t unit = first; unit < last; ++unit) {
+    for (std::int64_t unit = first, count; unit < last; unit += count) {
       const auto forward_row = p.w.is_adaptive ? adaptive_forward_row<T> : fixed_forward_row<T>;
-      forward_row(p, taps_at(p.d, d), taps_at(p.h, h), x + plane * size, (p.planes - plane) * size, y + unit * p.w.out,
-                  index ? index + unit * p.w.out : nullptr);
-      if (++h < p.h.out) continue;
+      const Taps depth = taps_at(p.d, d);
+      count = small ? std::min({last - unit, p.h.out - h, kSome}) : 1;
+      T* const to = y + unit * p.w.out;
+      std::int64_t* const places = index ? index + unit * p.w.out : nullptr;
+      if (!small || !small_rows(p, depth, h, count, is_far, x + plane * size, to, places))
+        for (std::int64_t r = 0; r < count; ++r)
+          forward_row(p, depth, taps_at(p.h, h + r), x + plane * size, (p.planes - plane) * size, to + r * p.w.out,
+                      places ? places + r * p.w.out : nullptr);
+      if ((h += count) < p.h.out) continue;
       h = 0;
       if (++d < p.d.out) continue;
       d = 0;

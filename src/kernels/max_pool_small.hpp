@@ -1,0 +1,139 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "kernels/max_pool_pairs.hpp"
+#include "kernels/vector_base.hpp"
+
+#if defined(__AVX2__)
+#include "kernels/lane_mask.hpp"
+#endif
+
+// Rows of windows two or three columns wide, at every second column, with their borders. All elements must be finite:
+// the largest are then found without asking for NaN at each step, and their places afterwards, as the first that equal
+// them.
+
+namespace taper::kernels {
+
+/// Rows of `n` windows, K columns wide at every second one; the first begins `padding_w` columns in front of the plane.
+/// They span the slices `depth` of a plane and `kernel_h` rows each, from `padding_h` rows over it on.
+struct SmallWindows {
+  IndexRange depth;
+  std::int64_t height, width;
+  std::int64_t kernel_h, stride_h, padding_h, padding_w;
+  std::int64_t n;
+  bool is_far;  ///< whether memory is asked for, because caches do not hold the planes
+};
+
+#if defined(__AVX2__)
+
+/// As many columns of rows of `width` as fill a vector, from column `first` on; beside the rows there is something
+/// else.
+class Columns {
+ public:
+  static constexpr std::int64_t N = kLanes<float>;
+
+  Columns(std::int64_t first, std::int64_t width) : first_(first), whole_(first >= 0 && first + N <= width) {
+    if (!whole_) inside_ = lanes_between(-first, width - first);
+  }
+
+  [[gnu::always_inline]] FullFloat of(const float* row, float other) const {
+    if (whole_) return load(row + first_);
+#if defined(__AVX512F__)
+    return FullFloat(_mm512_mask_loadu_ps(_mm512_set1_ps(other), inside_, row + first_));
+#else
+    return FullFloat(_mm256_blendv_ps(_mm256_set1_ps(other), _mm256_maskload_ps(row + first_, inside_),
+                                      _mm256_castsi256_ps(inside_)));
+#endif
+  }
+
+ private:
+  std::int64_t first_;
+  bool whole_;
+  LaneMask inside_{};
+};
+
+/// y_o = the largest element of window o, index_o its place in the plane `x`, for the rows [first, last) of windows.
+/// Returns whether all elements are finite; what is written is of no use otherwise. A null `index` is not written.
+template <int K>
+[[gnu::noinline]] bool pool_finite(const SmallWindows& w, const float* x, std::int64_t first, std::int64_t last,
+                                   float* y, std::int64_t* index) {
+  using V = FullFloat;
+  using Offsets = BitsOf<V>;
+  using Lanes = PairLanes<float>;
+  constexpr std::int64_t N = kLanes<float>;
+  constexpr float kLowest = std::numeric_limits<float>::lowest(), kNone = std::numeric_limits<float>::quiet_NaN();
+  const std::int64_t width = w.width, height = w.height, slice = height * width, n = w.n, count = std::min(n, N);
+  for (std::int64_t block = 0; block < n; block += N) {
+    // The last vector overlaps the one before, which changes nothing.
+    const std::int64_t o = n < N ? 0 : std::min(block, n - N), corner = 2 * o - w.padding_w;
+    const Columns a(corner, width), b(corner + N, width), c(corner + 2, width), d(corner + N + 2, width);
+    const auto taps = [&](const float* row, float other, V(&tap)[3]) __attribute__((always_inline)) {
+      const V low = a.of(row, other), high = b.of(row, other);
+      tap[0] = Lanes::of_pairs<0>(low, high), tap[1] = Lanes::of_pairs<1>(low, high);
+      if (K == 3) tap[2] = Lanes::of_pairs<0>(c.of(row, other), d.of(row, other));
+    };
+    // The last row of windows may be the first one of the windows below.
+    std::int64_t kept_row = -1;
+    V kept{};
+    for (std::int64_t r = first; r < last; ++r) {
+      const std::int64_t top = r * w.stride_h - w.padding_h;
+      const std::int64_t begin = std::max<std::int64_t>(top, 0), end = std::min(top + w.kernel_h, height);
+      // Rows are read a few columns at a time: what the next rows of windows read is asked for in its order.
+      if (w.is_far && block == 0)
+        fetch_run(x + begin * width, w.stride_h * width,
+                  static_cast<std::uintptr_t>((last - first) * w.stride_h * width) * sizeof(float));
+      V best = each<V>(kLowest), zero{}, zeros{}, tap[3] = {};
+      for (std::int64_t i = w.depth.first; i < w.depth.last; ++i)
+        for (std::int64_t j = begin; j < end; ++j) {
+          if (i * height + j != kept_row) {
+            taps(x + i * slice + j * width, kLowest, tap);
+            kept = larger(tap[1], tap[0]);
+            if (K == 3) kept = larger(tap[2], kept);
+            zero = fused(tap[0], V{}, zero);
+            zeros = fused(tap[1], V{}, zeros);
+            if (K == 3) zero = fused(tap[2], V{}, zero);
+            kept_row = i * height + j;
+          }
+          best = larger(kept, best);
+        }
+      if (!is_all_from(0, zero + zeros)) return false;
+      const V ordered = Lanes::ordered(best);
+      float* const to = y + (r - first) * n + o;
+      if (count < N)
+        store_first<float>(ordered, count, to);
+      else
+        store<float>(ordered, to);
+      if (!index) continue;
+      // From the last place to the first.
+      Offsets where{};
+      for (std::int64_t i = w.depth.last - 1; i >= w.depth.first; --i)
+        for (std::int64_t j = end - 1; j >= begin; --j) {
+          const std::int64_t row = i * slice + j * width;
+          taps(x + row, kNone, tap);
+#pragma GCC unroll 3
+          for (int t = K - 1; t >= 0; --t)
+            where = tap[t] == best ? Offsets{} + static_cast<std::int32_t>(row + t) : where;
+        }
+      where = Lanes::ordered(where);
+      std::int32_t places[N];
+      std::memcpy(places, &where, sizeof where);
+      std::int64_t* const place = index + (r - first) * n + o;
+      for (std::int64_t k = 0; k < count; ++k) place[k] = corner + 2 * k + places[k];
+    }
+  }
+  return true;
+}
+
+#else
+
+template <int K>
+bool pool_finite(const SmallWindows&, const float*, std::int64_t, std::int64_t, float*, std::int64_t*) {
+  return false;
+}
+
+#endif
+
+}  // namespace taper::kernels
