@@ -395,6 +395,14 @@ def max_pools():
     yield Mutant("places of 32 bits in any plane", "src/kernels/max_pool.cpp",
                  "if (index && sizeof(T) == 4 && !has_narrow_places(p)) return one_by_one(0, p.w.out);", "",
                  "*planes of more than 2^32*")
+    finite = "src/kernels/max_pool_small.hpp"
+    yield Mutant("elements that are not finite taken as if they were", finite, "if (!is_all_from(0, zero + zeros)) return false;",
+                 "if (!is_all_from(0, zero - zero)) return false;", "*max pool*")
+    yield Mutant("places beside the row chosen", finite, "taps(x + row, kNone, tap);", "taps(x + row, kLowest, tap);",
+                 "*max pool*")
+    yield Mutant("the first tap of equal ones after the second", finite, "        where = tap[1] == best ? at + 1 : where;",
+                 "        where = tap[1] == best && where == 0 ? at + 1 : where;", "*max pool*")
+    yield Mutant("a row kept for all slices", finite, "kept_row = i * height + j;", "kept_row = j;", "*max pool*")
     yield Mutant("the last of equals wins", pairs, "return (v > best) | (v != v);", "return (v >= best) | (v != v);",
                  "*max pool*")
     yield Mutant("NaN loses", pairs, "return (v > best) | (v != v);", "return v > best;", "*NaN*")

@@ -209,7 +209,7 @@ void inner_windows(const MaxPool& p, const Taps& d, const Taps& h, std::int64_t 
           take_row<kIndexed>(x + at, stride, step, w.kernel, static_cast<I>(at), count, best, where);
       }
     std::copy(best, best + n, y + o);
-    if (kIndexed) std::copy(where, where + n, index + o);
+    if (kIndexed && index) std::copy(where, where + n, index + o);
   }
 }
 
@@ -230,12 +230,11 @@ void inner_windows(const MaxPool& p, const Taps& d, const Taps& h, std::int64_t 
     if (kVectorWidth == 64 && is_row && w.stride == 4 && w.kernel == 4 && o1 - o0 >= kFullVector<T>)
       return pool_quads(windows, x + at, at, o1 - o0, y + o0, places);
   }
-  // Places as wide as the elements make the faster loop.
+  // Places as wide as the elements make the faster loop. For float64 there is one loop, to keep the library small.
   using Place = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
-  if (index)
-    inner_windows<true, Place>(p, d, h, o0, o1, x, room, y, index);
-  else
-    inner_windows<false, std::int32_t>(p, d, h, o0, o1, x, room, y, index);
+  if constexpr (sizeof(T) == 4)
+    if (!index) return inner_windows<false, Place>(p, d, h, o0, o1, x, room, y, index);
+  inner_windows<true, Place>(p, d, h, o0, o1, x, room, y, index);
 }
 
 /// y_o = x[index_o], the largest element of window o.
@@ -291,10 +290,10 @@ template <class T>
 bool small_rows(const MaxPool& p, const Taps& d, std::int64_t h, std::int64_t count, bool is_far, const T* x, T* y,
                 std::int64_t* index) {
   const Window1d &down = p.h.window, &across = p.w.window;
-  const SmallWindows windows{{d.first, d.last},   p.h.in,  p.w.in, down.kernel, down.stride, down.padding_left,
-                             across.padding_left, p.w.out, is_far};
+  const SmallWindows windows{{d.first, d.last},   p.h.in,        p.w.in,  down.kernel, down.stride, down.padding_left,
+                             across.padding_left, across.kernel, p.w.out, is_far};
   if constexpr (std::is_same_v<T, float>)
-    return (across.kernel == 2 ? pool_finite<2> : pool_finite<3>)(windows, x, h, h + count, y, index);
+    return pool_small(windows, x, h, h + count, y, index);
   else
     return false;
 }

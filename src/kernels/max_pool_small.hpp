@@ -17,12 +17,13 @@
 
 namespace taper::kernels {
 
-/// Rows of `n` windows, K columns wide at every second one; the first begins `padding_w` columns in front of the plane.
-/// They span the slices `depth` of a plane and `kernel_h` rows each, from `padding_h` rows over it on.
+/// Rows of `n` windows, `kernel_w` = 2 or 3 columns wide at every second one; the first begins `padding_w` columns in
+/// front of the plane. They span the slices `depth` of a plane and `kernel_h` rows each, from `padding_h` rows over it
+/// on.
 struct SmallWindows {
   IndexRange depth;
   std::int64_t height, width;
-  std::int64_t kernel_h, stride_h, padding_h, padding_w;
+  std::int64_t kernel_h, stride_h, padding_h, padding_w, kernel_w;
   std::int64_t n;
   bool is_far;  ///< whether memory is asked for, because caches do not hold the planes
 };
@@ -56,7 +57,8 @@ class Columns {
 };
 
 /// y_o = the largest element of window o, index_o its place in the plane `x`, for the rows [first, last) of windows.
-/// Returns whether all elements are finite; what is written is of no use otherwise. A null `index` is not written.
+/// Returns whether all elements are finite; what is written is of no use otherwise. A null `index` is not written. K is
+/// `kernel_w`, or 0 for any.
 template <int K>
 [[gnu::noinline]] bool pool_finite(const SmallWindows& w, const float* x, std::int64_t first, std::int64_t last,
                                    float* y, std::int64_t* index) {
@@ -65,6 +67,7 @@ template <int K>
   using Lanes = PairLanes<float>;
   constexpr std::int64_t N = kLanes<float>;
   constexpr float kLowest = std::numeric_limits<float>::lowest(), kNone = std::numeric_limits<float>::quiet_NaN();
+  const bool three = K == 0 ? w.kernel_w == 3 : K == 3;
   const std::int64_t width = w.width, height = w.height, slice = height * width, n = w.n, count = std::min(n, N);
   for (std::int64_t block = 0; block < n; block += N) {
     // The last vector overlaps the one before, which changes nothing.
@@ -73,7 +76,7 @@ template <int K>
     const auto taps = [&](const float* row, float other, V(&tap)[3]) __attribute__((always_inline)) {
       const V low = a.of(row, other), high = b.of(row, other);
       tap[0] = Lanes::of_pairs<0>(low, high), tap[1] = Lanes::of_pairs<1>(low, high);
-      if (K == 3) tap[2] = Lanes::of_pairs<0>(c.of(row, other), d.of(row, other));
+      if (three) tap[2] = Lanes::of_pairs<0>(c.of(row, other), d.of(row, other));
     };
     // The last row of windows may be the first one of the windows below.
     std::int64_t kept_row = -1;
@@ -91,10 +94,10 @@ template <int K>
           if (i * height + j != kept_row) {
             taps(x + i * slice + j * width, kLowest, tap);
             kept = larger(tap[1], tap[0]);
-            if (K == 3) kept = larger(tap[2], kept);
+            if (three) kept = larger(tap[2], kept);
             zero = fused(tap[0], V{}, zero);
             zeros = fused(tap[1], V{}, zeros);
-            if (K == 3) zero = fused(tap[2], V{}, zero);
+            if (three) zero = fused(tap[2], V{}, zero);
             kept_row = i * height + j;
           }
           best = larger(kept, best);
@@ -113,9 +116,10 @@ template <int K>
         for (std::int64_t j = end - 1; j >= begin; --j) {
           const std::int64_t row = i * slice + j * width;
           taps(x + row, kNone, tap);
-#pragma GCC unroll 3
-          for (int t = K - 1; t >= 0; --t)
-            where = tap[t] == best ? Offsets{} + static_cast<std::int32_t>(row + t) : where;
+          const Offsets at = Offsets{} + static_cast<std::int32_t>(row);
+          if (three) where = tap[2] == best ? at + 2 : where;
+          where = tap[1] == best ? at + 1 : where;
+          where = tap[0] == best ? at : where;
         }
       where = Lanes::ordered(where);
       std::int32_t places[N];
@@ -127,10 +131,18 @@ template <int K>
   return true;
 }
 
+inline bool pool_small(const SmallWindows& w, const float* x, std::int64_t first, std::int64_t last, float* y,
+                       std::int64_t* index) {
+#if defined(__AVX512F__)
+  return (w.kernel_w == 2 ? pool_finite<2> : pool_finite<3>)(w, x, first, last, y, index);
+#else
+  return pool_finite<0>(w, x, first, last, y, index);  // the library is kept small
+#endif
+}
+
 #else
 
-template <int K>
-bool pool_finite(const SmallWindows&, const float*, std::int64_t, std::int64_t, float*, std::int64_t*) {
+inline bool pool_small(const SmallWindows&, const float*, std::int64_t, std::int64_t, float*, std::int64_t*) {
   return false;
 }
 

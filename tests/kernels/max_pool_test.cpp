@@ -127,8 +127,9 @@ bool agrees(const MaxPool& pool, const Values& x, Draw& draw) {
   return agrees<double>(pool, x, dy) && agrees<float>(pool, x, dy);
 }
 
-/// What inputs are made of: numbers, few different ones so that many tie, NaN among them, -inf among them or alone.
-enum class Kind { numbers, ties, some_nan, some_inf, all_inf, count };
+/// What inputs are made of: numbers, few different ones so that many tie, NaN among them, -inf among them or alone, the
+/// least float among them.
+enum class Kind { numbers, ties, some_nan, some_inf, all_inf, some_least, count };
 
 Values inputs_of(const MaxPool& pool, Kind kind, Draw& draw) {
   Values x = draw.values(pool.inputs());
@@ -136,6 +137,7 @@ Values inputs_of(const MaxPool& pool, Kind kind, Draw& draw) {
     if (kind != Kind::numbers) v = double(draw.below(3)) - 1;
     if (kind == Kind::some_nan && draw.one_in(4)) v = kNaN;
     if ((kind == Kind::some_inf && !draw.one_in(4)) || kind == Kind::all_inf) v = -kInf;
+    if (kind == Kind::some_least && !draw.one_in(8)) v = double(std::numeric_limits<float>::lowest());
     if (kind == Kind::ties && v == 0 && draw.one_in(2)) v = -0.0;
   }
   return x;
@@ -290,7 +292,7 @@ TEST_CASE("rows of any number of windows with stride two equal their definition"
   Draw draw(7);
   for (std::int64_t width = 4; width <= 83; ++width)
     for (std::int64_t k = 2; k <= 5; ++k)
-      for (const Kind kind : {Kind::numbers, Kind::ties, Kind::some_nan, Kind::some_inf}) {
+      for (const Kind kind : {Kind::numbers, Kind::ties, Kind::some_nan, Kind::some_inf, Kind::some_least}) {
         MaxPool pool = fixed({7, width}, {3, k}, {2, 2}, {width % 2, width % (k / 2 + 1)});
         if (width % 3 == 0) pool = fixed({3, 4, width}, {2, 3, k}, {1, 2, 2}, {0, 0, 1}, {1, 2, 1}, true, 2);
         if (!pool.is_admitted()) continue;
@@ -299,11 +301,25 @@ TEST_CASE("rows of any number of windows with stride two equal their definition"
       }
 }
 
+TEST_CASE("planes of many rows of windows with stride two equal their definition, of numbers or with NaN in some") {
+  Draw draw(29);
+  for (const std::int64_t k : {2, 3})
+    for (const std::int64_t stride : {1, 2, 3})
+      for (const Kind kind : {Kind::numbers, Kind::ties, Kind::some_nan}) {
+        const MaxPool pool = fixed({2, 101, 37}, {1, k, k}, {1, stride, 2}, {0, k / 2, k / 3}, {}, false, 3);
+        Values x = inputs_of(pool, kind == Kind::some_nan ? Kind::ties : kind, draw);
+        if (kind == Kind::some_nan) x[x.size() / 2] = kNaN;
+        CAPTURE(k, stride, int(kind));
+        CHECK(agrees(pool, x, draw));
+      }
+}
+
 TEST_CASE("values are the same bits with and without indices, also of zeros of both signs") {
   Draw draw(6);
-  for (const MaxPool& pool : {fixed({61}, {3}, {2}, {1}), fixed({61}, {3}, {1}, {1}), fixed({97}, {61}, {1}, {7}),
-                              fixed({7, 61}, {3, 2}, {2, 1}, {1, 0}), fixed({5, 67}, {5, 67}, {1, 1}, {0, 0}),
-                              adaptive({5, 13}, {3, 7}), adaptive({11, 13}, {1, 1})})
+  for (const MaxPool& pool :
+       {fixed({61}, {3}, {2}, {1}), fixed({61}, {3}, {1}, {1}), fixed({97}, {61}, {1}, {7}),
+        fixed({7, 61}, {3, 2}, {2, 1}, {1, 0}), fixed({9, 71}, {3, 3}, {2, 2}, {1, 1}),
+        fixed({5, 67}, {5, 67}, {1, 1}, {0, 0}), adaptive({5, 13}, {3, 7}), adaptive({11, 13}, {1, 1})})
     for (int round = 0; round < 20; ++round) {
       CAPTURE(pool.in, pool.kernel, pool.adaptive);
       const Values x = inputs_of(pool, Kind::ties, draw);
