@@ -116,7 +116,7 @@ template <int K>
         for (std::int64_t j = end - 1; j >= begin; --j) {
           const std::int64_t row = i * slice + j * width;
           taps(x + row, kNone, tap);
-          const Offsets at = Offsets{} + static_cast<std::int32_t>(row);
+          const Offsets at = Offsets{} + static_cast<std::uint32_t>(row);
           if (three) where = tap[2] == best ? at + 2 : where;
           where = tap[1] == best ? at + 1 : where;
           where = tap[0] == best ? at : where;
