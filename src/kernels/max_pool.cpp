@@ -20,6 +20,8 @@ namespace {
 constexpr std::int64_t kMaxPoolTile = 512;
 /// Positions of one unit of backward work.
 constexpr std::int64_t kMaxPoolBlock = 2048;
+/// Bytes that caches hardly hold: of what is read, and of all where memory is filled, as stores wait for it less.
+constexpr double kFarRead = 1 << 24, kFarFilled = 3 << 23;
 
 struct MaxPool {
   std::int64_t planes;
@@ -303,7 +305,7 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
   constexpr std::int64_t kSome = 16;  // rows of windows, whose elements stay near
   const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in;
   const bool small = is_small<T>(p);
-  const bool is_far = far_ahead() > 0 && double(p.planes) * double(size) * sizeof(T) >= double(1 << 24);
+  const bool is_far = far_ahead() > 0 && double(p.planes) * double(size) * sizeof(T) >= kFarRead;
   parallel_for(p.planes * rows, size / rows + p.w.out, [=, &p](std::int64_t first, std::int64_t last) {
     std::int64_t plane = first / rows, d = first % rows / p.h.out, h = first % p.h.out;
     for (std::int64_t unit = first, count; unit < last; unit += count) {
@@ -344,6 +346,7 @@ bool is_in_few(const MaxPool& p) {
 struct Block {
   std::int64_t origin, n;
   IndexRange d, h, w;
+  std::uintptr_t ahead;  ///< how far ahead memory to be filled is asked for; 0: not at all
 };
 
 /// Calls visit(i, o) for all outputs o of a block's windows, i being the place in the block that was chosen; places
@@ -379,6 +382,7 @@ void backward_block(const MaxPool& p, const Block& b, const T* dy, const std::in
 template <class T>
 void backward_few(const MaxPool& p, const Block& b, const T* dy, const std::int64_t* index, T* dx, bool add) {
   dx += b.origin;
+  if (b.ahead > 0) fetch_run(dx, b.n, b.ahead);
   if (!add) std::fill(dx, dx + b.n, T(0));
   const auto n = static_cast<std::uint64_t>(b.n);
   for_choices(p, b, index, [&](std::uint64_t at, std::int64_t o) {
@@ -397,13 +401,15 @@ void backward(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, b
   const std::int64_t blocks = across * down * deep, size = depth * height * width;
   const std::int64_t outputs = p.d.out * p.h.out * p.w.out;
   const bool few = is_in_few(p);
+  const double bytes = double(p.planes) * (double(size + outputs) * sizeof(T) + double(outputs) * sizeof *index);
+  const std::uintptr_t ahead = bytes >= kFarFilled ? far_ahead() : 0;
   parallel_for(p.planes * blocks, (size + outputs) / blocks, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) {
       const std::int64_t plane = unit / blocks, block = unit % blocks;
       const std::int64_t d = block / (across * down) * bd, h = block / across % down * bh, w = block % across * bw;
       const std::int64_t d1 = std::min(d + bd, depth), h1 = std::min(h + bh, height), w1 = std::min(w + bw, width);
       const Block b{(d * height + h) * width + w, (d1 - d) * (h1 - h) * (w1 - w), outputs_over(p.d, d, d1),
-                    outputs_over(p.h, h, h1), outputs_over(p.w, w, w1)};
+                    outputs_over(p.h, h, h1),     outputs_over(p.w, w, w1),       ahead};
       const auto run = few ? backward_few<T> : backward_block<T>;
       run(p, b, dy + plane * outputs, index + plane * outputs, dx + plane * size, add);
     }
