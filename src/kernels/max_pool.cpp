@@ -294,10 +294,7 @@ bool small_rows(const MaxPool& p, const Taps& d, std::int64_t h, std::int64_t co
   const Window1d &down = p.h.window, &across = p.w.window;
   const SmallWindows windows{{d.first, d.last},   p.h.in,        p.w.in,  down.kernel, down.stride, down.padding_left,
                              across.padding_left, across.kernel, p.w.out, is_far};
-  if constexpr (std::is_same_v<T, float>)
-    return pool_small(windows, x, h, h + count, y, index);
-  else
-    return false;
+  return pool_small(windows, x, h, h + count, y, index);
 }
 
 template <class T>

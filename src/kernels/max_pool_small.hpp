@@ -131,21 +131,20 @@ template <int K>
   return true;
 }
 
-inline bool pool_small(const SmallWindows& w, const float* x, std::int64_t first, std::int64_t last, float* y,
-                       std::int64_t* index) {
-#if defined(__AVX512F__)
-  return (w.kernel_w == 2 ? pool_finite<2> : pool_finite<3>)(w, x, first, last, y, index);
-#else
-  return pool_finite<0>(w, x, first, last, y, index);  // the library is kept small
 #endif
-}
 
-#else
-
-inline bool pool_small(const SmallWindows&, const float*, std::int64_t, std::int64_t, float*, std::int64_t*) {
+/// The same, if there is a loop for it.
+template <class T>
+bool pool_small([[maybe_unused]] const SmallWindows& w, [[maybe_unused]] const T* x,
+                [[maybe_unused]] std::int64_t first, [[maybe_unused]] std::int64_t last, [[maybe_unused]] T* y,
+                [[maybe_unused]] std::int64_t* index) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<T, float>)
+    return (w.kernel_w == 2 ? pool_finite<2> : pool_finite<3>)(w, x, first, last, y, index);
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<T, float>) return pool_finite<0>(w, x, first, last, y, index);  // it is kept small
+#endif
   return false;
 }
-
-#endif
 
 }  // namespace taper::kernels
