@@ -186,14 +186,17 @@ def table_text(form, function):
             f"static constexpr {form.type} {function.table}[][16] = {{\n{rows}}};\n")
 
 
+def constants_text(form):
+    return ", ".join(f"{name} = {text}{form.suffix}" for name, text in form.constants.items())
+
+
 def struct_text(form):
-    constants = ", ".join(f"{name} = {text}{form.suffix}" for name, text in form.constants.items())
     tables = "".join(table_text(form, function) for function in form.functions)
     if form.pieces is squares:
         middles = ", ".join(literal(piece.middle, form) for piece in pieces_of(form))
         tables = f"static constexpr {form.type} middle[] = {{{middles}}};\n{tables}"
     template = "template <>\n" if "<" in form.struct else ""
-    return f"{template}{form.struct} {{\nstatic constexpr {form.type} {constants};\n{tables}}};\n"
+    return f"{template}{form.struct} {{\nstatic constexpr {form.type} {constants_text(form)};\n{tables}}};\n"
 
 
 def check(form, rounding):
@@ -201,8 +204,7 @@ def check(form, rounding):
     text = (KERNELS / form.header).read_text()
     body = re.search(rf"{form.struct} {{(.*?)\n}};", text, re.S)[1]
     number = r"(-?[\d.]+(?:e-?\d+)?)f?"
-    stated = ", ".join(f"{name} = {text}{form.suffix}" for name, text in form.constants.items())
-    kept = f" {stated};" in body
+    kept = f" {constants_text(form)};" in body
     if middles := re.search(r" middle\[] = {(.*?)}", body, re.S):
         middles = [rounded(mpf(t), form.bits) for t in re.findall(number, middles[1])]
     for function in form.functions:

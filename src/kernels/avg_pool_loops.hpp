@@ -61,7 +61,7 @@ template <bool streams, class T>
   constexpr std::int64_t kAll = kLanes<T>, kSome = kFilled<streams, T>;
   copy_run(x, kSome, x + n);
   T* const end = y + n * count;
-  const auto beside = static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(y) % (kSome * sizeof(T)) / sizeof(T));
+  const std::int64_t beside = lanes_until_aligned(y, kSome * sizeof(T));
   if (!has_begun) copy_run(x, beside, y);
   const T* from = x + beside;
   const auto take = [&]() __attribute__((always_inline)) {

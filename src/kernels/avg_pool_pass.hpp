@@ -59,11 +59,11 @@ class Pass {
   /// Whether rows that are read together, or those that are filled, are so many that caches hardly hold them.
   bool is_far() const {
     const bool many = c_.backward ? has_copies_ && !streams_ : one_row_ || c_.h.num >= 4 * c_.h.den;
-    return sizeof(T) == sizeof(float) && many && std::max(read(), filled()) >= kFar;
+    return sizeof(T) == sizeof(float) && many && std::max(read(), filled()) >= kFarRead;
   }
   /// How far ahead small windows and rows in registers ask for memory: for what they read, or what they fill.
   std::uintptr_t ahead() const {
-    return (c_.backward ? read() + filled() >= kFarFilled : read() >= kFar) ? far_ahead() : 0;
+    return (c_.backward ? read() + filled() >= kFarFilled : read() >= kFarRead) ? far_ahead() : 0;
   }
   /// Blocks of rows repeat where windows lie side by side.
   std::int64_t block_rows() const {

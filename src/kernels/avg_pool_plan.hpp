@@ -17,11 +17,7 @@ inline constexpr std::int64_t kShort = 16;
 inline constexpr std::int64_t kTile = 1024, kSpan = 4096;
 /// Columns of the rows that are worked on at once, if these are several.
 inline constexpr std::int64_t kBatch = 2048;
-/// Bytes of a source or of results from which on the caches hardly hold them.
-inline constexpr std::int64_t kFar = std::int64_t{1} << 24;
-/// Bytes from which on memory to be filled is asked for: stores wait for it less than loads do.
-inline constexpr std::int64_t kFarFilled = std::int64_t{3} << 23;
-/// Elements of these that are worked on at once, so that they stay near.
+/// Of what caches hardly hold, elements that are worked on at once, so that they stay near.
 inline constexpr std::int64_t kNearBatch = 4096;
 /// Rows of one unit of work at most.
 inline constexpr std::int64_t kRows = 128;

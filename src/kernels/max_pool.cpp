@@ -20,8 +20,6 @@ namespace {
 constexpr std::int64_t kMaxPoolTile = 512;
 /// Positions of one unit of backward work.
 constexpr std::int64_t kMaxPoolBlock = 2048;
-/// Bytes that caches hardly hold: of what is read, and of all where memory is filled, as stores wait for it less.
-constexpr double kFarRead = 1 << 24, kFarFilled = 3 << 23;
 
 struct MaxPool {
   std::int64_t planes;

@@ -74,10 +74,10 @@ template <int vectors, class T>
 /// they replace is not read.
 inline constexpr std::int64_t kStreamed = std::int64_t{1} << 25;
 
-/// From how many elements behind y on vectors are aligned.
+/// From how many elements behind y on vectors are aligned, or what has so many bytes.
 template <class T>
-std::int64_t lanes_until_aligned(const T* y) {
-  return static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(y) % kVectorWidth / sizeof(T));
+std::int64_t lanes_until_aligned(const T* y, std::size_t bytes = kVectorWidth) {
+  return static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(y) % bytes / sizeof(T));
 }
 
 /// Stores where `y` is aligned as vectors are. `end_stream` comes before other threads may read it.

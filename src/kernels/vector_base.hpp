@@ -64,8 +64,8 @@ inline V each(double c) {
 
 // The processor's instructions for what the language has no word for, or GCC 12 no single instruction: a b + c rounded
 // once, the larger and the smaller of two (b if one is NaN), v 2^n, 1 / x within 2^-14 of it, the whole n and the m in
-// [3/4, 3/2) of x = 2^n m (m is NaN if x < 0) or the n for m in [1, 2), whether all lanes are
-// `least` or more, v[place] for each lane, and sixteen numbers looked up.
+// [3/4, 3/2) of x = 2^n m (m is NaN if x < 0) or the n for m in [1, 2), whether all lanes are `least` or more, v[place]
+// for each lane, and sixteen numbers looked up.
 
 using FullFloat = Vector<float>;
 using FullDouble = Vector<double>;
