@@ -65,6 +65,8 @@ def compare(row, peers, rounds, budget):
     result = Result(row)
     taking_part, differences = [], []
     for peer in peers:
+        if row.peers and peer is not peers[0] and peer.name not in row.peers:
+            continue
         values = outputs(peer, row, result.remarks)
         if peer is peers[0]:
             ours = values

@@ -28,6 +28,7 @@ class Row:
     bound   the phases of the smallest possible work of one repetition; none: no physical bound is stated
     ratio   peer time / Taper time that is asked for
     share   share of the bound that is asked for, whatever the ratio
+    peers   the only ones it is held against; none: all that offer the task
     tolerance  largest difference of outputs, relative to the largest of them
     group   heading in the results
     """
@@ -37,6 +38,7 @@ class Row:
     bound: list = field(default_factory=list)
     ratio: float | None = None
     share: float | None = None
+    peers: tuple = ()
     tolerance: float = 1e-5
     group: str = ""
 
@@ -75,6 +77,31 @@ group("The cost of an operation")
 row("add/one element", "add n=1 pass=forward", ratio=25)
 row("add/one element, recorded", "add n=1 pass=recorded", ratio=18)
 row("chain/100 operations, forward and backward", "chain ops=100", ratio=30)
+
+SMALL = (
+    ("relu (8)", "map f=relu n=8"),
+    ("multiply by a row (2,4)", "mul_rows rows=2 columns=4"),
+    ("mean over the last dim (2,4)", "reduce f=mean outer=2 n=4"),
+    ("softmax (2,4)", "softmax rows=2 columns=4"),
+    ("cross_entropy (2,4)", "cross_entropy rows=2 columns=4"),
+    ("linear 4 to 3, batch 2", "linear n=2 in=4 out=3"),
+    ("conv1d k3 (1,2,8)", "conv1d n=1 c=2 f=2 l=8 k=3 p=1"),
+    ("conv2d k3 (1,2,4,4)", "conv2d n=1 c=2 f=2 h=4 k=3 p=1"),
+    ("conv_transpose1d k4 s2 (1,2,8)", "conv_transpose1d n=1 c=2 f=2 l=8 k=4 s=2 p=1"),
+    ("avg_pool1d k2 (1,2,8)", "avg_pool1d n=1 c=2 l=8 k=2"),
+    ("avg_pool1d k3 s1 p1 (1,2,8)", "avg_pool1d n=1 c=2 l=8 k=3 s=1 p=1"),
+    ("avg_pool2d k2 (1,2,4,4)", "avg_pool2d n=1 c=2 h=4 k=2"),
+    ("adaptive_avg_pool2d 1 (1,2,4,4)", "adaptive_avg_pool2d n=1 c=2 h=4 o=1"),
+    ("max_pool2d k2 (1,2,4,4)", "max_pool2d n=1 c=2 h=4 k=2"),
+    ("LayerNorm (2,4)", "layer_norm rows=2 columns=4"),
+    ("BatchNorm2d, training (2,2,2,2)", "batch_norm n=2 c=2 h=2 training=1"),
+    ("Embedding (8,4), 2 rows", "embedding n=2 rows=8 columns=4"),
+)
+# A kernel that is called by itself makes no tensor and checks nothing.
+FRAMEWORKS = ("torch", "torch-debian")
+for name, task in SMALL:
+    row(f"{name}/forward", f"{task} pass=forward", ratio=5, peers=FRAMEWORKS)
+    row(f"{name}/forward and backward", f"{task} pass=both", ratio=10, peers=FRAMEWORKS)
 
 # --- steps of a training ----------------------------------------------------------------------------------------------
 

@@ -15,6 +15,12 @@ namespace bench {
 
 using Extents = std::vector<std::int64_t>;
 
+/// Those of a pool, the same along each of its axes.
+struct Windows {
+  std::int64_t kernel, stride, padding = 0;
+  bool counts_padding = true;
+};
+
 template <class L>
 struct Framework {
   using Tensor = typename L::Tensor;
@@ -155,34 +161,56 @@ struct Framework {
   static Work conv1d(const Task& t) {
     const std::int64_t c = t["c"], f = t["f"], groups = t.get("groups", 1);
     const Tensor x = filled({t["n"], c, t["l"]}, 1), w = weight({f, c / groups, t["k"]}, 2), b = weight({f}, 3);
-    return operation(t, {x, w, b}, [=] { return L::conv1d(x, w, b, t.get("s", 1), t["p"], groups); });
+    const std::int64_t stride = t.get("s", 1), padding = t["p"];
+    return operation(t, {x, w, b}, [=] { return L::conv1d(x, w, b, stride, padding, groups); });
   }
 
   static Work conv2d(const Task& t) {
     const std::int64_t c = t["c"], f = t["f"], groups = t.get("groups", 1);
     const Tensor x = filled({t["n"], c, t["h"], t["h"]}, 1), w = weight({f, c / groups, t["k"], t["k"]}, 2);
     const Tensor b = weight({f}, 3);
-    return operation(t, {x, w, b}, [=] { return L::conv2d(x, w, b, t.get("s", 1), t["p"], groups); });
+    const std::int64_t stride = t.get("s", 1), padding = t["p"];
+    return operation(t, {x, w, b}, [=] { return L::conv2d(x, w, b, stride, padding, groups); });
   }
 
   static Work conv_transpose(const Task& t, bool two) {
     const std::int64_t c = t["c"], f = t["f"];
     const Tensor x = filled(two ? Extents{t["n"], c, t["h"], t["h"]} : Extents{t["n"], c, t["l"]}, 1);
     const Tensor w = weight(two ? Extents{c, f, t["k"], t["k"]} : Extents{c, f, t["k"]}, 2), b = weight({f}, 3);
-    return operation(t, {x, w, b}, [=] { return L::conv_transpose(x, w, b, t["s"], t["p"]); });
+    const std::int64_t stride = t["s"], padding = t["p"];
+    return operation(t, {x, w, b}, [=] { return L::conv_transpose(x, w, b, stride, padding); });
   }
   static Work conv_transpose1d(const Task& t) { return conv_transpose(t, false); }
   static Work conv_transpose2d(const Task& t) { return conv_transpose(t, true); }
 
-  template <Tensor (*kPool)(const Tensor&, const Task&)>
-  static Work pool1d(const Task& t) {
-    const Tensor x = filled({t["n"], t["c"], t["l"]}, 1);
-    return operation(t, {x}, [=] { return kPool(x, t); });
+  /// A pool's windows are read from the task once: that takes as long as a small pool.
+  static Windows windows(const Task& t) {
+    const std::int64_t kernel = t.get("k", 1);
+    return {kernel, t.get("s", kernel), t.get("p", 0), t.get("count", 1) != 0};
   }
-  template <Tensor (*kPool)(const Tensor&, const Task&)>
+  template <Tensor (*kPool)(const Tensor&, const Windows&)>
+  static Work pool(const Task& t, const Extents& shape) {
+    const Tensor x = filled(shape, 1);
+    return operation(t, {x}, [=, w = windows(t)] { return kPool(x, w); });
+  }
+  template <Tensor (*kPool)(const Tensor&, const Windows&)>
+  static Work pool1d(const Task& t) {
+    return pool<kPool>(t, {t["n"], t["c"], t["l"]});
+  }
+  template <Tensor (*kPool)(const Tensor&, const Windows&)>
   static Work pool2d(const Task& t) {
-    const Tensor x = filled({t["n"], t["c"], t["h"], t["h"]}, 1);
-    return operation(t, {x}, [=] { return kPool(x, t); });
+    return pool<kPool>(t, {t["n"], t["c"], t["h"], t["h"]});
+  }
+  template <Tensor (*kPool)(const Tensor&, std::int64_t)>
+  static Work adaptive_pool(const Task& t, const Extents& shape) {
+    const Tensor x = filled(shape, 1);
+    return operation(t, {x}, [=, outputs = t["o"]] { return kPool(x, outputs); });
+  }
+  static Work adaptive_avg_pool1d(const Task& t) {
+    return adaptive_pool<L::adaptive_avg_pool1d>(t, {t["n"], t["c"], t["l"]});
+  }
+  static Work adaptive_avg_pool2d(const Task& t) {
+    return adaptive_pool<L::adaptive_avg_pool2d>(t, {t["n"], t["c"], t["h"], t["h"]});
   }
 
   template <Tensor (*kSoftmax)(const Tensor&)>
@@ -203,7 +231,7 @@ struct Framework {
 
   static Work group_norm(const Task& t) {
     const Tensor x = filled({t["n"], t["c"], t["h"], t["h"]}, 1), w = weight({t["c"]}, 2), b = weight({t["c"]}, 3);
-    return operation(t, {x, w, b}, [=] { return L::group_norm(x, t["groups"], w, b); });
+    return operation(t, {x, w, b}, [=, groups = t["groups"]] { return L::group_norm(x, groups, w, b); });
   }
 
   static Work batch_norm(const Task& t) {
@@ -270,7 +298,7 @@ struct Framework {
     const Tensors p = {weight({32, 3, 3}, 1), weight({32}, 2), weight({5, 32}, 3), weight({5}, 4)};
     const auto forward = [=](const Tensor& x) {
       const Tensor y = L::relu(L::conv1d(x, p[0], p[1], 1, 1, 1));
-      return L::linear(L::squeeze(L::avg_pool1d(y, Task("avg_pool1d k=10")), 2), p[2], p[3]);
+      return L::linear(L::squeeze(L::avg_pool1d(y, Windows{10, 10}), 2), p[2], p[3]);
     };
     return training({p, forward}, filled({t["n"], 3, 10}, 5), labels({t["n"]}, 6, 5));
   }
@@ -295,7 +323,7 @@ struct Framework {
                        weight({120, 400}, 5),   weight({120}, 6), weight({84, 120}, 7),     weight({84}, 8),
                        weight({10, 84}, 9),     weight({10}, 10)};
     const auto forward = [=](const Tensor& x) {
-      const Task pool("avg_pool2d k=2");
+      const Windows pool{2, 2};
       Tensor y = L::avg_pool2d(L::relu(L::conv2d(x, p[0], p[1], 1, 2, 1)), pool);
       y = L::flatten(L::avg_pool2d(L::relu(L::conv2d(y, p[2], p[3], 1, 0, 1)), pool));
       return L::linear(L::relu(L::linear(L::relu(L::linear(y, p[4], p[5])), p[6], p[7])), p[8], p[9]);
@@ -322,8 +350,8 @@ struct Framework {
             {"conv_transpose2d", conv_transpose2d},
             {"avg_pool1d", pool1d<L::avg_pool1d>},
             {"avg_pool2d", pool2d<L::avg_pool2d>},
-            {"adaptive_avg_pool1d", pool1d<L::adaptive_avg_pool1d>},
-            {"adaptive_avg_pool2d", pool2d<L::adaptive_avg_pool2d>},
+            {"adaptive_avg_pool1d", adaptive_avg_pool1d},
+            {"adaptive_avg_pool2d", adaptive_avg_pool2d},
             {"max_pool1d", pool1d<L::max_pool1d>},
             {"max_pool2d", pool2d<L::max_pool2d>},
             {"softmax", softmax<L::softmax>},

@@ -9,6 +9,7 @@ namespace nn = taper::nn;
 namespace optim = taper::optim;
 using bench::Extents;
 using bench::Task;
+using bench::Windows;
 
 struct Taper {
   using Tensor = taper::Tensor;
@@ -82,20 +83,28 @@ struct Taper {
   }
 
   template <class O>
-  static O window(const Task& t) {
-    O options{.kernel_size = t["k"], .stride = t.get("s", t["k"]), .padding = t.get("p", 0)};
-    if constexpr (requires { options.count_include_pad; }) options.count_include_pad = t.get("count", 1) != 0;
-    return options;
+  static O options(const Windows& w) {
+    O out{.kernel_size = w.kernel, .stride = w.stride, .padding = w.padding};
+    if constexpr (requires { out.count_include_pad; }) out.count_include_pad = w.counts_padding;
+    return out;
   }
-  static Tensor avg_pool1d(const Tensor& x, const Task& t) { return f::avg_pool1d(x, window<nn::AvgPool1dOptions>(t)); }
-  static Tensor avg_pool2d(const Tensor& x, const Task& t) { return f::avg_pool2d(x, window<nn::AvgPool2dOptions>(t)); }
-  static Tensor max_pool1d(const Tensor& x, const Task& t) { return f::max_pool1d(x, window<nn::MaxPool1dOptions>(t)); }
-  static Tensor max_pool2d(const Tensor& x, const Task& t) { return f::max_pool2d(x, window<nn::MaxPool2dOptions>(t)); }
-  static Tensor adaptive_avg_pool1d(const Tensor& x, const Task& t) {
-    return f::adaptive_avg_pool1d(x, {.output_size = t["o"]});
+  static Tensor avg_pool1d(const Tensor& x, const Windows& w) {
+    return f::avg_pool1d(x, options<nn::AvgPool1dOptions>(w));
   }
-  static Tensor adaptive_avg_pool2d(const Tensor& x, const Task& t) {
-    return f::adaptive_avg_pool2d(x, {.output_size = t["o"]});
+  static Tensor avg_pool2d(const Tensor& x, const Windows& w) {
+    return f::avg_pool2d(x, options<nn::AvgPool2dOptions>(w));
+  }
+  static Tensor max_pool1d(const Tensor& x, const Windows& w) {
+    return f::max_pool1d(x, options<nn::MaxPool1dOptions>(w));
+  }
+  static Tensor max_pool2d(const Tensor& x, const Windows& w) {
+    return f::max_pool2d(x, options<nn::MaxPool2dOptions>(w));
+  }
+  static Tensor adaptive_avg_pool1d(const Tensor& x, std::int64_t outputs) {
+    return f::adaptive_avg_pool1d(x, {.output_size = outputs});
+  }
+  static Tensor adaptive_avg_pool2d(const Tensor& x, std::int64_t outputs) {
+    return f::adaptive_avg_pool2d(x, {.output_size = outputs});
   }
 
   static Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b) {

@@ -6,6 +6,7 @@ namespace {
 
 using bench::Extents;
 using bench::Task;
+using bench::Windows;
 
 struct Torch {
   using Tensor = torch::Tensor;
@@ -89,21 +90,23 @@ struct Torch {
     return x.dim() == 3 ? torch::conv_transpose1d(x, w, b, s, p) : torch::conv_transpose2d(x, w, b, s, p);
   }
 
-  static Tensor avg_pool1d(const Tensor& x, const Task& t) {
-    return torch::avg_pool1d(x, t["k"], t.get("s", t["k"]), t.get("p", 0), false, t.get("count", 1) != 0);
+  static Tensor avg_pool1d(const Tensor& x, const Windows& w) {
+    return torch::avg_pool1d(x, w.kernel, w.stride, w.padding, false, w.counts_padding);
   }
-  static Tensor avg_pool2d(const Tensor& x, const Task& t) {
-    return torch::avg_pool2d(x, t["k"], t.get("s", t["k"]), t.get("p", 0), false, t.get("count", 1) != 0);
+  static Tensor avg_pool2d(const Tensor& x, const Windows& w) {
+    return torch::avg_pool2d(x, w.kernel, w.stride, w.padding, false, w.counts_padding);
   }
-  static Tensor max_pool1d(const Tensor& x, const Task& t) {
-    return torch::max_pool1d(x, t["k"], t.get("s", t["k"]), t.get("p", 0));
+  static Tensor max_pool1d(const Tensor& x, const Windows& w) {
+    return torch::max_pool1d(x, w.kernel, w.stride, w.padding);
   }
-  static Tensor max_pool2d(const Tensor& x, const Task& t) {
-    return torch::max_pool2d(x, t["k"], t.get("s", t["k"]), t.get("p", 0));
+  static Tensor max_pool2d(const Tensor& x, const Windows& w) {
+    return torch::max_pool2d(x, w.kernel, w.stride, w.padding);
   }
-  static Tensor adaptive_avg_pool1d(const Tensor& x, const Task& t) { return torch::adaptive_avg_pool1d(x, t["o"]); }
-  static Tensor adaptive_avg_pool2d(const Tensor& x, const Task& t) {
-    return at::adaptive_avg_pool2d(x, {t["o"], t["o"]});
+  static Tensor adaptive_avg_pool1d(const Tensor& x, std::int64_t outputs) {
+    return torch::adaptive_avg_pool1d(x, outputs);
+  }
+  static Tensor adaptive_avg_pool2d(const Tensor& x, std::int64_t outputs) {
+    return at::adaptive_avg_pool2d(x, {outputs, outputs});
   }
 
   static Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b) {
