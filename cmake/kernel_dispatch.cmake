@@ -31,7 +31,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(taper_flags_baseline_release -Os ${taper_no_tables})
   set(taper_flags_baseline_free ${taper_flags_baseline_release})
   foreach(set avx2 avx512)
-    set(taper_flags_${set}_release -O2 -ftree-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-nomask=0
+    set(taper_flags_${set}_release -O2 -ftree-vectorize -fno-tree-slp-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-nomask=0
       --param=max-inline-insns-single=30 -falign-functions=1 -falign-loops=1 -falign-jumps=1 ${taper_no_tables})
     set(taper_flags_${set}_free ${taper_flags_${set}_release} --param=max-inline-insns-single=70 -falign-loops=16:11:8)
   endforeach()

@@ -82,20 +82,20 @@ void backward_pairs(const BackwardArgs& args) {
 
 std::size_t fits_maxima(const ForwardArgs&, const ForwardArgs& last, void* attributes) {
   if (last.aux.empty()) return 0;  // no gradient reads which were the largest
-  new (attributes) kernels::MaxPoolParams(last.attributes_as<kernels::MaxPoolParams>());
+  new (attributes) kernels::SlidingPoolParams(last.attributes_as<kernels::SlidingPoolParams>());
   return std::size_t(last.output.numel) * sizeof(std::int64_t);
 }
 
 void forward_maxima(const ForwardArgs& args) {
   float* y = args.output.as<float>();
   std::int64_t* index = args.aux[0].as<std::int64_t>();
-  const auto& pool = args.attributes_as<kernels::MaxPoolParams>();
+  const auto& pool = args.attributes_as<kernels::SlidingPoolParams>();
   kernels::max_pool(pool, args.inputs[0].as<float>(), y, index);
   kernels::keep_positive(pool.planes * pool.out[0] * pool.out[1] * pool.out[2], y, index);
 }
 
 void backward_maxima(const BackwardArgs& args) {
-  kernels::max_pool_backward(args.attributes_as<kernels::MaxPoolParams>(), args.output_gradient.as<float>(),
+  kernels::max_pool_backward(args.attributes_as<kernels::SlidingPoolParams>(), args.output_gradient.as<float>(),
                              args.aux[0].as<std::int64_t>(), args.input_gradients[0].as<float>(), false);
 }
 
@@ -123,7 +123,7 @@ std::span<const Fusion> fusions() {
                                 .backward = nn::backward_pairs},
                                {.name = "relu, max_pool2d",
                                 .chain = relu_max,
-                                .attribute_bytes = sizeof(kernels::MaxPoolParams),
+                                .attribute_bytes = sizeof(kernels::SlidingPoolParams),
                                 .fits = nn::fits_maxima,
                                 .forward = nn::forward_maxima,
                                 .backward = nn::backward_maxima}};

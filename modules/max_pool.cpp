@@ -14,8 +14,8 @@ using autograd::BackwardArgs;
 using autograd::ForwardArgs;
 using autograd::GradientSlot;
 using autograd::Op;
-using kernels::AdaptiveMaxPoolParams;
-using kernels::MaxPoolParams;
+using kernels::AdaptivePoolParams;
+using kernels::SlidingPoolParams;
 
 // --- records --------------------------------------------------------------------------------------------------------
 
@@ -28,24 +28,24 @@ std::int64_t* index_of(const ForwardArgs& args) {
 }
 template <class T>
 void max_forward(const ForwardArgs& args) {
-  kernels::max_pool(args.attributes_as<MaxPoolParams>(), args.inputs[0].as<T>(), args.output.as<T>(),
+  kernels::max_pool(args.attributes_as<SlidingPoolParams>(), args.inputs[0].as<T>(), args.output.as<T>(),
                     index_of<T>(args));
 }
 template <class T>
 void max_backward(const BackwardArgs& args) {
   const GradientSlot& dx = args.input_gradients[0];
-  kernels::max_pool_backward(args.attributes_as<MaxPoolParams>(), args.output_gradient.as<T>(),
+  kernels::max_pool_backward(args.attributes_as<SlidingPoolParams>(), args.output_gradient.as<T>(),
                              args.aux[0].as<std::int64_t>(), dx.as<T>(), dx.add);
 }
 template <class T>
 void adaptive_forward(const ForwardArgs& args) {
-  kernels::adaptive_max_pool(args.attributes_as<AdaptiveMaxPoolParams>(), args.inputs[0].as<T>(), args.output.as<T>(),
+  kernels::adaptive_max_pool(args.attributes_as<AdaptivePoolParams>(), args.inputs[0].as<T>(), args.output.as<T>(),
                              index_of<T>(args));
 }
 template <class T>
 void adaptive_backward(const BackwardArgs& args) {
   const GradientSlot& dx = args.input_gradients[0];
-  kernels::adaptive_max_pool_backward(args.attributes_as<AdaptiveMaxPoolParams>(), args.output_gradient.as<T>(),
+  kernels::adaptive_max_pool_backward(args.attributes_as<AdaptivePoolParams>(), args.output_gradient.as<T>(),
                                       args.aux[0].as<std::int64_t>(), dx.as<T>(), dx.add);
 }
 
@@ -98,33 +98,38 @@ void check(const O& options) {
 }
 
 template <class O>
-auto geometry_of(const O& options, const Shape& input) {
+using ParamsOf = std::conditional_t<Sliding<O>, SlidingPoolParams, AdaptivePoolParams>;
+
+template <class O>
+Shape geometry_of(const O& options, const Shape& input, ParamsOf<O>& params) {
   const char* where = op_of<O>().name;
   if constexpr (Sliding<O>)
-    return sliding_geometry<MaxPoolParams>(where, windows_of(options), WindowKind::pool, input);
+    return sliding_geometry(where, windows_of(options), WindowKind::pool, input, params);
   else
-    return adaptive_geometry<AdaptiveMaxPoolParams>(where, options, input, 1);
+    return adaptive_geometry(where, options, input, 1, params);
 }
-
-/// The checked geometry of a call.
 template <class O>
-auto call_geometry(const Tensor& input, const O& options) {
-  check_floating(op_of<O>().name, input.dtype());
-  return geometry_of(options, input.shape());
+Shape output_of(const O& options, const Shape& input) {
+  ParamsOf<O> params;
+  return geometry_of(options, input, params);
 }
 
 template <class O>
 MaxPooled pool_with_indices(const Tensor& input, const O& options) {
-  const auto geometry = call_geometry(input, options);
-  const Tensor indices = empty(geometry.output, DType::int64);
-  return {apply(op_of<O>(), {input}, geometry.output, input.dtype(), geometry.params, {indices}), indices};
+  check_floating(op_of<O>().name, input.dtype());
+  ParamsOf<O> params;
+  const Shape output = geometry_of(options, input.shape(), params);
+  const Tensor indices = empty(output, DType::int64);
+  return {apply(op_of<O>(), {input}, output, input.dtype(), params, {indices}), indices};
 }
 
 template <class O>
 Tensor pool_maxima(const Tensor& input, const O& options) {
   if (autograd::is_grad_enabled() && input.requires_grad()) return pool_with_indices(input, options).values;
-  const auto geometry = call_geometry(input, options);
-  return apply(op_of<O>(), {input}, geometry.output, input.dtype(), geometry.params);
+  check_floating(op_of<O>().name, input.dtype());
+  ParamsOf<O> params;
+  const Shape output = geometry_of(options, input.shape(), params);
+  return apply(op_of<O>(), {input}, output, input.dtype(), params);
 }
 
 }  // namespace
@@ -206,7 +211,7 @@ PoolDescription MaxPoolLayer<O>::describe(const Sizes<O::kDims>& input) const {
 
 template <class O>
 Shape MaxPoolLayer<O>::infer(O& options, std::span<const Shape> inputs) {
-  return geometry_of(options, inputs[0]).output;
+  return output_of(options, inputs[0]);
 }
 
 template <class O>
@@ -217,7 +222,7 @@ std::vector<std::string> MaxPoolLayer<O>::further_outputs(const O& options) {
 template <class O>
 std::vector<Outline> MaxPoolLayer<O>::infer_further(const O& options, std::span<const Shape> inputs) {
   if (!options.return_indices) return {};
-  return {{geometry_of(options, inputs[0]).output, Elements::int64}};
+  return {{output_of(options, inputs[0]), Elements::int64}};
 }
 
 template class MaxPoolLayer<MaxPool1dOptions>;

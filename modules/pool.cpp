@@ -14,7 +14,7 @@ using autograd::BackwardArgs;
 using autograd::ForwardArgs;
 using autograd::GradientSlot;
 using autograd::Op;
-using kernels::AdaptiveAvgPoolParams;
+using kernels::AdaptivePoolParams;
 using kernels::AvgPoolParams;
 
 // --- records --------------------------------------------------------------------------------------------------------
@@ -32,12 +32,12 @@ void avg_backward(const BackwardArgs& args) {
 }
 template <class T>
 void adaptive_forward(const ForwardArgs& args) {
-  kernels::adaptive_avg_pool(args.attributes_as<AdaptiveAvgPoolParams>(), args.inputs[0].as<T>(), args.output.as<T>());
+  kernels::adaptive_avg_pool(args.attributes_as<AdaptivePoolParams>(), args.inputs[0].as<T>(), args.output.as<T>());
 }
 template <class T>
 void adaptive_backward(const BackwardArgs& args) {
   const GradientSlot& dx = args.input_gradients[0];
-  kernels::adaptive_avg_pool_backward(args.attributes_as<AdaptiveAvgPoolParams>(), args.output_gradient.as<T>(),
+  kernels::adaptive_avg_pool_backward(args.attributes_as<AdaptivePoolParams>(), args.output_gradient.as<T>(),
                                       dx.as<T>(), dx.add);
 }
 
@@ -99,25 +99,27 @@ void check(const O& options) {
     check_output_size(op_of<O>().name, options);
 }
 
+template <class O>
+using ParamsOf = std::conditional_t<Sliding<O>, AvgPoolParams, AdaptivePoolParams>;
+
 template <Sliding O>
-Geometry<AvgPoolParams> geometry_of(const O& options, const Shape& input) {
-  auto geometry =
-      sliding_geometry<AvgPoolParams>(op_of<O>().name, windows_of(options), WindowKind::average_pool, input);
-  geometry.params.count_include_pad = options.count_include_pad;
-  geometry.params.divisor_override = divisor_of(options).value_or(0);
-  return geometry;
+Shape geometry_of(const O& options, const Shape& input, AvgPoolParams& params) {
+  params.count_include_pad = options.count_include_pad;
+  params.divisor_override = divisor_of(options).value_or(0);
+  return sliding_geometry(op_of<O>().name, windows_of(options), WindowKind::average_pool, input, params);
 }
 template <class O>
-Geometry<AdaptiveAvgPoolParams> geometry_of(const O& options, const Shape& input) {
-  return adaptive_geometry<AdaptiveAvgPoolParams>(op_of<O>().name, options, input, 0);
+Shape geometry_of(const O& options, const Shape& input, AdaptivePoolParams& params) {
+  return adaptive_geometry(op_of<O>().name, options, input, 0, params);
 }
 
 template <class O>
 Tensor pool(const Tensor& input, const O& options) {
   constexpr const Op& op = op_of<O>();
   check_floating(op.name, input.dtype());
-  const auto geometry = geometry_of(options, input.shape());
-  return apply(op, {input}, geometry.output, input.dtype(), geometry.params);
+  ParamsOf<O> params;
+  const Shape output = geometry_of(options, input.shape(), params);
+  return apply(op, {input}, output, input.dtype(), params);
 }
 
 }  // namespace
@@ -157,7 +159,8 @@ Tensor AveragePool<O>::forward(const Tensor& x) {
 
 template <class O>
 Shape AveragePool<O>::infer(O& options, std::span<const Shape> inputs) {
-  return geometry_of(options, inputs[0]).output;
+  ParamsOf<O> params;
+  return geometry_of(options, inputs[0], params);
 }
 
 template <class O>

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <span>
 
 #include "base/window.hpp"
+#include "kernels/pool_params.hpp"
 #include "spatial.hpp"
 #include "taper/nn/pool_description.hpp"
 
@@ -18,38 +18,15 @@ concept Sliding = requires(O o) {
   o.kernel_size;
 };
 
-/// What a kernel needs to know, and the shape it fills.
-template <class Params>
-struct Geometry {
-  Params params;
-  Shape output;
-};
+/// The geometry of a sliding pool with checked windows: fills in what the kernels must know and returns the shape that
+/// they fill. `where` is the operation's name. Errors: as `check_spatial_input`, `output_size`.
+Shape sliding_geometry(const char* where, std::span<const Window1d> windows, WindowKind kind, const Shape& input,
+                       kernels::SlidingPoolParams& params);
 
-/// The geometry of a sliding pool with checked windows. `where` is the operation's name.
-/// Errors: as `check_spatial_input`, `output_size`.
-template <class Params, std::size_t N>
-Geometry<Params> sliding_geometry(const char* where, const std::array<Window1d, N>& windows, WindowKind kind,
-                                  const Shape& input) {
-  check_spatial_input(where, input, int(N));
-  Geometry<Params> geometry;
-  Params& p = geometry.params;
-  const std::span<const std::int64_t> in(input.end() - N, N);
-  const std::span<std::int64_t> out(p.out + 3 - N, N);
-  output_size(where, windows, kind, in, out);
-  for (std::size_t d = 0; d < N; ++d) {
-    const Window1d& window = windows[d];
-    const std::size_t at = 3 - N + d;
-    p.in[at] = in[d];
-    p.kernel[at] = window.kernel;
-    p.stride[at] = window.stride;
-    p.padding_left[at] = window.padding_left;
-    p.padding_right[at] = window.padding_right;
-    p.dilation[at] = window.dilation;
-  }
-  p.planes = planes(input, int(N));
-  geometry.output = with_last(input, out);
-  return geometry;
-}
+/// The same of an adaptive pool of these extents, over at least so many channels. Errors: as `check_spatial_input`,
+/// `check_adaptive`, `check_adaptive_input`.
+Shape adaptive_geometry(const char* where, std::span<const std::int64_t> output, const Shape& input,
+                        std::int64_t least_channels, kernels::AdaptivePoolParams& params);
 
 /// Refuses negative output extents; an open one is not known yet.
 template <class O>
@@ -67,23 +44,14 @@ std::array<std::int64_t, O::kDims> extents_of(const O& options, std::span<const 
   return out;
 }
 
-/// The geometry of an adaptive pool of at least so many channels. Errors: as `check_spatial_input`, `check_adaptive`,
-/// `check_adaptive_input`.
-template <class Params, class O>
-Geometry<Params> adaptive_geometry(const char* where, const O& options, const Shape& input,
-                                   std::int64_t least_channels) {
-  constexpr int N = O::kDims;
-  check_spatial_input(where, input, N, least_channels);
-  const std::span<const std::int64_t> in(input.end() - N, std::size_t(N));
-  const auto out = extents_of(options, in);
-  check_adaptive(where, out);
-  check_adaptive_input(where, in);
-  Geometry<Params> geometry;
-  std::copy(in.begin(), in.end(), geometry.params.in + 3 - N);
-  std::copy(out.begin(), out.end(), geometry.params.out + 3 - N);
-  geometry.params.planes = planes(input, N);
-  geometry.output = with_last(input, out);
-  return geometry;
+/// The same of an adaptive pool's options.
+template <class O>
+Shape adaptive_geometry(const char* where, const O& options, const Shape& input, std::int64_t least_channels,
+                        kernels::AdaptivePoolParams& params) {
+  constexpr std::size_t kDims = O::kDims;
+  check_spatial_input(where, input, int(kDims), least_channels);
+  return adaptive_geometry(where, std::span<const std::int64_t>(extents_of(options, {input.end() - kDims, kDims})),
+                           input, least_channels, params);
 }
 
 /// Completes `head` (everything but the dimensions) with the windows of a sliding pool over extents `input`: what

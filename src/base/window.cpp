@@ -104,7 +104,7 @@ bool has_bad_stride(const Window1d& w) { return w.stride < 1 && w.stride != w.ke
 /// Output length of checked options over an input of at least 1; may be below 1.
 std::int64_t unchecked_length(const Window1d& w, std::int64_t input, std::int64_t padded, std::int64_t dilated) {
   const std::int64_t travel = padded - dilated;
-  std::int64_t steps = checked::floor_div(travel, w.stride);
+  std::int64_t steps = w.stride == 1 ? travel : checked::floor_div(travel, w.stride);
   if (!w.ceil_mode) return steps + 1;
   if (travel % w.stride != 0) ++steps;
   // Window `steps` starts at steps * stride; it must not start in the right padding.
@@ -113,9 +113,19 @@ std::int64_t unchecked_length(const Window1d& w, std::int64_t input, std::int64_
   return steps >= starts ? steps : steps + 1;
 }
 
-}  // namespace
+/// Whether `refuse_options` finds nothing; every call of a small layer asks.
+bool is_valid(const Window1d& w, WindowKind kind) {
+  std::int64_t dilated;
+  if (std::min({w.stride, w.kernel, w.dilation}) < 1 || std::min(w.padding_left, w.padding_right) < 0 ||
+      __builtin_mul_overflow(w.dilation, w.kernel - 1, &dilated) || __builtin_add_overflow(dilated, 1, &dilated))
+    return false;
+  if (kind == WindowKind::convolution) return true;
+  return std::max(w.padding_left, w.padding_right) <= (kind == WindowKind::average_pool ? dilated : w.kernel) / 2;
+}
 
-void check_options(const char* where, std::span<const Window1d> windows, WindowKind kind) {
+/// Says which of the windows is at fault, in the order of `check_options`.
+[[gnu::cold, gnu::noinline]] void refuse_options(const char* where, std::span<const Window1d> windows,
+                                                 WindowKind kind) {
   for (std::size_t d = 0; d < windows.size(); ++d)
     if (has_bad_stride(windows[d])) [[unlikely]]
       fail_option(where, windows, d, "stride", &Window1d::stride, "be positive: expected >= 1");
@@ -134,6 +144,14 @@ void check_options(const char* where, std::span<const Window1d> windows, WindowK
            ": dilated kernel overflows 64 bits: expected dilation * (kernel_size - 1) + 1 below 2^63, got dilation ",
            w.dilation, " and kernel_size ", w.kernel, in_dimension(d, windows.size() > 1));
   }
+}
+
+}  // namespace
+
+void check_options(const char* where, std::span<const Window1d> windows, WindowKind kind) {
+  for (const Window1d& w : windows)
+    if (!is_valid(w, kind)) [[unlikely]]
+      return refuse_options(where, windows, kind);
 }
 
 void pad_same(const char* where, std::span<Window1d> windows) {

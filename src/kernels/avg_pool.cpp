@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <optional>
 
 #include "kernels/average_runs.hpp"
 #include "kernels/avg_pool_pass.hpp"
@@ -83,25 +82,30 @@ void simplify(Pool& p) {
 /// Sets the divisor of a pool whose axes are set.
 void complete(Pool& p, std::int64_t divisor_override) {
   simplify(p);
-  const auto d = p.d.uniform_count(p.count_include_pad), h = p.h.uniform_count(p.count_include_pad),
-             w = p.w.uniform_count(p.count_include_pad);
-  if (divisor_override != 0)
+  if (divisor_override != 0) {
     p.divisor = static_cast<double>(divisor_override);
-  else if (d && h && w)
-    p.divisor = static_cast<double>(*d) * static_cast<double>(*h) * static_cast<double>(*w);
+    return;
+  }
+  double divisor = 1;
+  for (const PoolAxis* axis : {&p.d, &p.h, &p.w}) {
+    if (is_unit(*axis)) continue;
+    divisor *= static_cast<double>(axis->uniform_count(p.count_include_pad));
+  }
+  p.divisor = divisor;
 }
 
 Pool make_pool(const AvgPoolParams& q) {
   Pool p{.planes = q.planes, .count_include_pad = q.count_include_pad};
   PoolAxis* const axis[3] = {&p.d, &p.h, &p.w};
   for (int i = 0; i < 3; ++i)
-    set_axis(*axis[i], q.in[i], q.out[i], q.kernel[i], q.stride[i], q.padding_left[i], q.padding_right[i],
-             q.dilation[i]);
+    if (q.in[i] != 1 || q.out[i] != 1 || q.kernel[i] != 1)
+      set_axis(*axis[i], q.in[i], q.out[i], q.kernel[i], q.stride[i], q.padding_left[i], q.padding_right[i],
+               q.dilation[i]);
   complete(p, q.divisor_override);
   return p;
 }
 
-Pool make_pool(const AdaptiveAvgPoolParams& q) {
+Pool make_pool(const AdaptivePoolParams& q) {
   Pool p{.planes = q.planes};
   PoolAxis* const axis[3] = {&p.d, &p.h, &p.w};
   for (int i = 0; i < 3; ++i) set_adaptive_axis(*axis[i], q.in[i], q.out[i]);
@@ -132,12 +136,12 @@ double global_divisor(const AvgPoolParams& q) {
 }
 
 /// The windows of a pool of rows alone; of no period where there are others.
-[[gnu::noinline]] average::Uneven rows_of(const AdaptiveAvgPoolParams& q) {
+[[gnu::noinline]] average::Uneven rows_of(const AdaptivePoolParams& q) {
   const std::int64_t common = std::gcd(q.in[2], q.out[2]), rows = q.planes * q.in[0] * q.in[1];
   return {q.in[0] == q.out[0] && q.in[1] == q.out[1] ? rows * common : 0, q.in[2] / common, q.out[2] / common};
 }
 
-bool is_empty(const AdaptiveAvgPoolParams& q) { return q.out[0] == 0 || q.out[1] == 0 || q.out[2] == 0; }
+bool is_empty(const AdaptivePoolParams& q) { return q.out[0] == 0 || q.out[1] == 0 || q.out[2] == 0; }
 
 /// Whether float32 is exact enough for sums of so many elements.
 bool is_short(const Reads& d, const Reads& h, const Reads& w) {
@@ -170,9 +174,10 @@ void pass(Pool& p, bool backward, const T* x, T* y, bool add) {
   join_rows(p);
   join_planes(p);
   const auto reads = backward ? windows_over_elements : elements_of_windows;
-  const Reads d = reads(p.d), h = reads(p.h), w = reads(p.w);
-  const bool widens = sizeof(T) == sizeof(float) && !is_short(d, h, w);
-  const average::Course course{p, d, h, w, backward, average::way_of(w, backward, widens)};
+  // Set where it is: copies of what was just written are slow.
+  average::Course course{p, reads(p.d), reads(p.h), reads(p.w), backward};
+  const bool widens = sizeof(T) == sizeof(float) && !is_short(course.d, course.h, course.w);
+  course.way = average::way_of(course.w, backward, widens);
   if (!widens || average::slides_along_rows(course)) return average::Pass<T, T>(course, x, y, add).run();
   average::Pass<double, T>(course, x, y, add).run();
 }
@@ -205,13 +210,13 @@ void avg_pool_backward(const AvgPoolParams& params, const T* dy, T* dx, bool add
 }
 
 template <class T>
-void adaptive_avg_pool(const AdaptiveAvgPoolParams& params, const T* x, T* y) {
+void adaptive_avg_pool(const AdaptivePoolParams& params, const T* x, T* y) {
   if (is_empty(params) || average::forward_uneven(rows_of(params), x, y)) return;
   forward(make_pool(params), x, y);
 }
 
 template <class T>
-void adaptive_avg_pool_backward(const AdaptiveAvgPoolParams& params, const T* dy, T* dx, bool add) {
+void adaptive_avg_pool_backward(const AdaptivePoolParams& params, const T* dy, T* dx, bool add) {
   if (!is_empty(params) && !add && average::backward_uneven(rows_of(params), dy, dx)) return;
   if (!is_empty(params)) return backward(make_pool(params), dy, dx, add);
   if (!add) std::fill(dx, dx + params.planes * params.in[0] * params.in[1] * params.in[2], T(0));
@@ -219,13 +224,13 @@ void adaptive_avg_pool_backward(const AdaptiveAvgPoolParams& params, const T* dy
 
 template void avg_pool(const AvgPoolParams&, const float*, float*);
 template void avg_pool_backward(const AvgPoolParams&, const float*, float*, bool);
-template void adaptive_avg_pool(const AdaptiveAvgPoolParams&, const float*, float*);
-template void adaptive_avg_pool_backward(const AdaptiveAvgPoolParams&, const float*, float*, bool);
+template void adaptive_avg_pool(const AdaptivePoolParams&, const float*, float*);
+template void adaptive_avg_pool_backward(const AdaptivePoolParams&, const float*, float*, bool);
 #ifndef TAPER_ONLY_FLOAT32
 template void avg_pool(const AvgPoolParams&, const double*, double*);
 template void avg_pool_backward(const AvgPoolParams&, const double*, double*, bool);
-template void adaptive_avg_pool(const AdaptiveAvgPoolParams&, const double*, double*);
-template void adaptive_avg_pool_backward(const AdaptiveAvgPoolParams&, const double*, double*, bool);
+template void adaptive_avg_pool(const AdaptivePoolParams&, const double*, double*);
+template void adaptive_avg_pool_backward(const AdaptivePoolParams&, const double*, double*, bool);
 #endif
 
 }  // namespace taper::kernels

@@ -2,28 +2,13 @@
 
 #include <cstdint>
 
+#include "kernels/pool_params.hpp"
+
 namespace taper::kernels {
 
-/// An average pool over `planes` blocks of `[in[0], in[1], in[2]]` (depth, height, width). Pools with fewer
-/// spatial dimensions leave the ones in front as they are here. The sizes come from `output_size`.
-struct AvgPoolParams {
-  std::int64_t planes = 0;
-  std::int64_t in[3] = {1, 1, 1};
-  std::int64_t out[3] = {1, 1, 1};
-  std::int64_t kernel[3] = {1, 1, 1};
-  std::int64_t stride[3] = {1, 1, 1};
-  std::int64_t padding_left[3] = {0, 0, 0};
-  std::int64_t padding_right[3] = {0, 0, 0};
-  std::int64_t dilation[3] = {1, 1, 1};
+struct AvgPoolParams : SlidingPoolParams {
   bool count_include_pad = true;
   std::int64_t divisor_override = 0;  ///< 0: each window's own count
-};
-
-/// An adaptive average pool; `in` is positive, an extent of `out` may be 0.
-struct AdaptiveAvgPoolParams {
-  std::int64_t planes = 0;
-  std::int64_t in[3] = {1, 1, 1};
-  std::int64_t out[3] = {1, 1, 1};
 };
 
 /// Sums of up to 64 elements of float32, 16 of them across, are taken in float32: down the rows by fours, and across in
@@ -39,13 +24,13 @@ struct AdaptiveAvgPoolParams {
 template <class T>
 void avg_pool(const AvgPoolParams& p, const T* x, T* y);
 template <class T>
-void adaptive_avg_pool(const AdaptiveAvgPoolParams& p, const T* x, T* y);
+void adaptive_avg_pool(const AdaptivePoolParams& p, const T* x, T* y);
 
 /// Each input position gathers gradient / divisor of the windows that hold it and is written once; 0 where
 /// there is none. `add` adds to `dx` instead of overwriting it.
 template <class T>
 void avg_pool_backward(const AvgPoolParams& p, const T* dy, T* dx, bool add);
 template <class T>
-void adaptive_avg_pool_backward(const AdaptiveAvgPoolParams& p, const T* dy, T* dx, bool add);
+void adaptive_avg_pool_backward(const AdaptivePoolParams& p, const T* dy, T* dx, bool add);
 
 }  // namespace taper::kernels

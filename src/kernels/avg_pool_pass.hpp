@@ -21,16 +21,19 @@ class Pass {
         small_(kHasSmall && std::is_same_v<A, float> ? small_of(c) : Small::none),
         strided_(std::is_same_v<A, float> && is_strided(c)),
         by_spans_(!strided_ && (way_ == Way::short_spans || way_ == Way::spans)),
-        block_rows_(block_rows()),
-        blocks_(ceil_div(c.h.to, std::min(block_rows_, c.h.to))),
-        one_row_(c.d.takes_one() && c.h.takes_one()),
+        one_slice_(c.d.takes_one()),
+        block_rows_(block_rows(c.h, c.w.from, small_, reads_buffer())),
+        blocks_(block_rows_ >= c.h.to ? 1 : ceil_div(c.h.to, block_rows_)),
+        one_row_(one_slice_ && c.h.takes_one()),
         repeats_(c.pool.h.is_tiled()),
-        reads_rows_(c.backward && repeats_ && c.d.takes_one()),
+        reads_rows_(c.backward && repeats_ && one_slice_),
         has_copies_(c.backward && c.h.den > 1),
         x_(x),
         y_(y),
         add_(add),
-        streams_(filled() >= kStreamed),
+        read_(bytes(c.d.from, c.h.from, c.w.from)),
+        filled_(bytes(c.d.to, c.h.to, c.w.to)),
+        streams_(filled_ >= kStreamed),
         is_far_(is_far()),
         ahead_(ahead()),
         in_registers_(has_copies_ && !add && !streams_ && !differs() && way_ == Way::spread && c.w.least() == 1 &&
@@ -38,8 +41,8 @@ class Pass {
 
   void run() const {
     const std::int64_t units = c_.d.to * blocks_;
-    const double work = bytes(c_.d.from, c_.h.from, c_.w.from) + bytes(c_.d.to, c_.h.to, c_.w.to);
-    parallel_for(c_.pool.planes * units, static_cast<std::int64_t>(work / sizeof(T) / double(units)),
+    const double work = (read_ + filled_) / (sizeof(T) * double(std::max<std::int64_t>(c_.pool.planes, 1) * units));
+    parallel_for(c_.pool.planes * units, static_cast<std::int64_t>(work),
                  [this](std::int64_t first, std::int64_t last) {
                    Buffers<A, T> buffers;
                    this->units(first, last, buffers);
@@ -50,31 +53,20 @@ class Pass {
  private:
   using LineOf = Line<A, T>;
 
-  /// Bytes that are read, and that are filled.
-  double read() const { return bytes(c_.d.from, c_.h.from, c_.w.from) * double(c_.pool.planes); }
-  double filled() const { return bytes(c_.d.to, c_.h.to, c_.w.to) * double(c_.pool.planes); }
-  static double bytes(std::int64_t d, std::int64_t h, std::int64_t w) {
-    return double(d) * double(h) * double(w) * sizeof(T);
+  double bytes(std::int64_t d, std::int64_t h, std::int64_t w) const {
+    return double(d) * double(h) * double(w) * (double(c_.pool.planes) * sizeof(T));
   }
   /// Whether rows that are read together, or those that are filled, are so many that caches hardly hold them.
   bool is_far() const {
     const bool many = c_.backward ? has_copies_ && !streams_ : one_row_ || c_.h.num >= 4 * c_.h.den;
-    return sizeof(T) == sizeof(float) && many && std::max(read(), filled()) >= kFarRead;
+    return sizeof(T) == sizeof(float) && many && std::max(read_, filled_) >= kFarRead;
   }
   /// How far ahead small windows and rows in registers ask for memory: for what they read, or what they fill.
   std::uintptr_t ahead() const {
-    return (c_.backward ? read() + filled() >= kFarFilled : read() >= kFarRead) ? far_ahead() : 0;
+    return (c_.backward ? read_ + filled_ >= kFarFilled : read_ >= kFarRead) ? far_ahead() : 0;
   }
-  /// Blocks of rows repeat where windows lie side by side.
-  std::int64_t block_rows() const {
-    const Reads& h = c_.h;
-    if (small_ == Small::none) return h.den > kRows ? kRows : kRows / h.den * h.den;
-    // What the rows of a block read stays near, or has room in a buffer.
-    const std::int64_t room = (reads_buffer() ? kSpan : 2 * kSpan) / c_.w.from - 2;
-    const std::int64_t most = std::clamp<std::int64_t>(room * h.den / h.num, 1, kRows), blocks = ceil_div(h.to, most);
-    return ((h.to - 1) / blocks + h.den) / h.den * h.den;
-  }
-
+  /// The slices that slice `i` reads.
+  Taps slice_taps(std::int64_t i) const { return one_slice_ ? Taps{i, i + 1, 1} : ReadsCursor(c_.d, i).taps(); }
   Counts counts(const PoolAxis& axis) const { return {axis, c_.pool.count_include_pad, c_.pool.divisor != 0}; }
   double counted(const PoolAxis& axis, std::int64_t o) const { return counts(axis).of(o); }
   bool differs() const { return c_.pool.divisor == 0; }
@@ -133,7 +125,8 @@ class Pass {
     if (strided_) list_fours(w.most(), w.num, b.four);
     if (by_spans_) list_spans(w, t, lists_spans(), b.spans);
     prepare_factors(t, b);
-    if (t.c0 < 0 || t.c1 > w.from || way_ == Way::sliding) clear(b.columns, 2 * kSlack + kSpan + kSlack);
+    if (t.c0 < 0 || t.c1 > w.from || way_ == Way::sliding)
+      clear(b.columns, 3 * kSlack + std::min(kSpan, std::min(block_rows_, c_.h.to) * rounded_up<A>(t.columns())));
   }
 
   [[gnu::noinline]] void prepare_factors(const Tile& t, Buffers<A, T>& b) const {
@@ -185,7 +178,11 @@ class Pass {
     const A* scaled_by[3] = {};
     double slices = -1;
     // Small planes take no longer than a few divisions: what is the same for all of them is known from the first.
-    std::int64_t block = first % blocks_, slice = first / blocks_, i = slice % c_.d.to, plane = slice / c_.d.to;
+    std::int64_t block = 0, slice = 0, i = 0, plane = 0;
+    if (first > 0) {
+      block = first % blocks_, slice = first / blocks_;
+      i = slice % c_.d.to, plane = slice / c_.d.to;
+    }
     std::int64_t from_row = 0, row_count = 0, to_row = 0, to_end = 0, depth = 0;
     Taps d{};
     for (std::int64_t unit = first; unit < last; ++unit) {
@@ -196,7 +193,7 @@ class Pass {
         row_count = std::max<std::int64_t>(end - from_row, 0);
       }
       if (unit == first || c_.d.to > 1) {
-        d = ReadsCursor(c_.d, i).taps();
+        d = slice_taps(i);
         depth = count_of(d);
         const double count = differs() ? counted(c_.pool.d, i) : slices;
         if (count != slices) list_small_factors(count, rows.windows, scales_before ? scaled_by : rows.by, b);
@@ -239,7 +236,7 @@ class Pass {
   /// Whether what small windows read is scaled before.
   bool scales_small_before() const { return scales_rows() && small_ != Small::strided_threes_back; }
   /// Whether it is first summed or scaled.
-  bool reads_buffer() const { return scales_small_before() || !c_.d.takes_one(); }
+  bool reads_buffer() const { return scales_small_before() || !one_slice_; }
 
   /// The factors of windows that count so many slices.
   [[gnu::noinline]] void list_small_factors(double slices, std::int64_t windows, const A* (&tables)[3],
@@ -279,15 +276,16 @@ class Pass {
 
   /// The rows of a unit, which is a block of a slice's rows.
   void tile_rows(const Tile& t, std::int64_t unit, bool is_first, Buffers<A, T>& b) const {
-    const std::int64_t slice = unit / blocks_, i = slice % c_.d.to, plane = slice / c_.d.to;
-    const std::int64_t block = unit % blocks_;
+    // One unit is often all, and takes less time than divisions.
+    const std::int64_t slice = unit == 0 ? 0 : unit / blocks_, block = unit == 0 ? 0 : unit % blocks_;
+    const std::int64_t plane = slice == 0 ? 0 : slice / c_.d.to, i = slice - plane * c_.d.to;
     const bool is_new = is_first || (blocks_ > 1 && !repeats_);
     if (is_new) list(repeats_ ? 0 : block, b);
     // Where windows lie side by side, all blocks are as the first one, further on.
     const std::int64_t past = repeats_ ? block * block_rows_ : 0;
     std::int64_t row_count = b.row_count;
     if (repeats_ && block + 1 == blocks_) row_count = (c_.h.to - past) / b.rows[0].copies;
-    const Taps d = ReadsCursor(c_.d, i).taps();
+    const Taps d = slice_taps(i);
     const double d_count = !differs() ? 1 : c_.backward ? counts(c_.pool.d).same(d) : counted(c_.pool.d, i);
     const std::int64_t n = t.results();
     // Columns that are read, and where they begin.
@@ -482,15 +480,17 @@ class Pass {
   const Small small_;
   const bool strided_;
   const bool by_spans_;                     ///< whether windows are listed
+  const bool one_slice_;                    ///< whether each slice of results is made of one slice
   const std::int64_t block_rows_, blocks_;  ///< rows of a block, blocks of a slice
-  const bool one_row_;
-  const bool repeats_;     ///< whether all blocks of rows are alike
-  const bool reads_rows_;  ///< whether each row of results is made of one row
-  const bool has_copies_;  ///< whether several rows of results may be alike
+  const bool one_row_;                      ///< and each row of one row
+  const bool repeats_;                      ///< whether all blocks of rows are alike
+  const bool reads_rows_;                   ///< whether each row of results is made of one row
+  const bool has_copies_;                   ///< whether several rows of results may be alike
   const T* const x_;
   T* const y_;
   const bool add_;
-  const bool streams_;  ///< whether results go past the caches
+  const double read_, filled_;  ///< bytes
+  const bool streams_;          ///< whether results go past the caches
   const bool is_far_;
   const std::uintptr_t ahead_;
   const bool in_registers_;  ///< whether rows of float32 that are stored several times stay in registers

@@ -41,7 +41,7 @@ struct Course {
   const Pool& pool;
   Reads d, h, w;
   bool backward;
-  Way way;
+  Way way = Way::taps;
 };
 
 /// Where sums are of a wider type than what is read there are no loops for each width of a few.
@@ -91,6 +91,18 @@ inline constexpr bool kHasSmall = kVectorWidth > 16;
     if (is(c.h) && is(c.w)) return k.kind;
   }
   return Small::none;
+}
+
+/// Rows of results of a block, whose source has rows of `width`; blocks repeat where windows lie side by side. Small
+/// windows may read a buffer.
+[[gnu::noinline]] inline std::int64_t block_rows(const Reads& h, std::int64_t width, Small small, bool reads_buffer) {
+  if (small == Small::none) return h.den == 1 || h.den > kRows ? kRows : kRows / h.den * h.den;
+  // What the rows of a block read stays near, or has room in the buffer.
+  const std::int64_t columns = reads_buffer ? kSpan : 2 * kSpan;
+  if (h.to <= kRows && (h.to * h.num + 2) * width <= columns) return h.to + h.to % h.den;
+  const std::int64_t room = columns / width - 2;
+  const std::int64_t most = std::clamp<std::int64_t>(room * h.den / h.num, 1, kRows), blocks = ceil_div(h.to, most);
+  return ((h.to - 1) / blocks + h.den) / h.den * h.den;
 }
 
 /// `n` elements to whole vectors.

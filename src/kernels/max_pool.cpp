@@ -424,7 +424,7 @@ IndexRange inner_range(const PoolAxis& axis) {
   return first < last ? IndexRange{first, last} : IndexRange{axis.out, axis.out};
 }
 
-MaxPool make_pool(const MaxPoolParams& q) {
+MaxPool make_pool(const SlidingPoolParams& q) {
   const auto axis = [&](int i) {
     return PoolAxis{q.in[i],
                     q.out[i],
@@ -438,7 +438,7 @@ MaxPool make_pool(const MaxPoolParams& q) {
 }
 
 /// Windows of an adaptive pool that divide an axis evenly are a fixed pool's.
-MaxPool make_pool(const AdaptiveMaxPoolParams& q) {
+MaxPool make_pool(const AdaptivePoolParams& q) {
   const auto axis = [&](int i) {
     const std::int64_t size = q.in[i] / q.out[i];
     return q.in[i] % q.out[i] == 0 ? PoolAxis{q.in[i], q.out[i], {size, size}} : PoolAxis{q.in[i], q.out[i], {}, true};
@@ -446,27 +446,27 @@ MaxPool make_pool(const AdaptiveMaxPoolParams& q) {
   return {q.planes, axis(0), axis(1), axis(2), inner_range(axis(2))};
 }
 
-bool is_empty(const AdaptiveMaxPoolParams& q) { return q.out[0] == 0 || q.out[1] == 0 || q.out[2] == 0; }
+bool is_empty(const AdaptivePoolParams& q) { return q.out[0] == 0 || q.out[1] == 0 || q.out[2] == 0; }
 
 }  // namespace
 
 template <class T>
-void max_pool(const MaxPoolParams& p, const T* x, T* y, std::int64_t* index) {
+void max_pool(const SlidingPoolParams& p, const T* x, T* y, std::int64_t* index) {
   forward(make_pool(p), x, y, index);
 }
 
 template <class T>
-void max_pool_backward(const MaxPoolParams& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
+void max_pool_backward(const SlidingPoolParams& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
   backward(make_pool(p), dy, index, dx, add);
 }
 
 template <class T>
-void adaptive_max_pool(const AdaptiveMaxPoolParams& p, const T* x, T* y, std::int64_t* index) {
+void adaptive_max_pool(const AdaptivePoolParams& p, const T* x, T* y, std::int64_t* index) {
   if (!is_empty(p)) forward(make_pool(p), x, y, index);
 }
 
 template <class T>
-void adaptive_max_pool_backward(const AdaptiveMaxPoolParams& p, const T* dy, const std::int64_t* index, T* dx,
+void adaptive_max_pool_backward(const AdaptivePoolParams& p, const T* dy, const std::int64_t* index, T* dx,
                                 bool add) {
   if (!is_empty(p)) return backward(make_pool(p), dy, index, dx, add);
   if (!add) std::fill(dx, dx + p.planes * p.in[0] * p.in[1] * p.in[2], T(0));
@@ -483,15 +483,15 @@ void keep_positive(std::int64_t n, float* y, std::int64_t* index) {
   });
 }
 
-template void max_pool(const MaxPoolParams&, const float*, float*, std::int64_t*);
-template void max_pool_backward(const MaxPoolParams&, const float*, const std::int64_t*, float*, bool);
-template void adaptive_max_pool(const AdaptiveMaxPoolParams&, const float*, float*, std::int64_t*);
-template void adaptive_max_pool_backward(const AdaptiveMaxPoolParams&, const float*, const std::int64_t*, float*, bool);
+template void max_pool(const SlidingPoolParams&, const float*, float*, std::int64_t*);
+template void max_pool_backward(const SlidingPoolParams&, const float*, const std::int64_t*, float*, bool);
+template void adaptive_max_pool(const AdaptivePoolParams&, const float*, float*, std::int64_t*);
+template void adaptive_max_pool_backward(const AdaptivePoolParams&, const float*, const std::int64_t*, float*, bool);
 #ifndef TAPER_ONLY_FLOAT32
-template void max_pool(const MaxPoolParams&, const double*, double*, std::int64_t*);
-template void max_pool_backward(const MaxPoolParams&, const double*, const std::int64_t*, double*, bool);
-template void adaptive_max_pool(const AdaptiveMaxPoolParams&, const double*, double*, std::int64_t*);
-template void adaptive_max_pool_backward(const AdaptiveMaxPoolParams&, const double*, const std::int64_t*, double*,
+template void max_pool(const SlidingPoolParams&, const double*, double*, std::int64_t*);
+template void max_pool_backward(const SlidingPoolParams&, const double*, const std::int64_t*, double*, bool);
+template void adaptive_max_pool(const AdaptivePoolParams&, const double*, double*, std::int64_t*);
+template void adaptive_max_pool_backward(const AdaptivePoolParams&, const double*, const std::int64_t*, double*,
                                          bool);
 #endif
 

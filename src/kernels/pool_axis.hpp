@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 
 #include "base/window.hpp"
 
@@ -65,7 +64,9 @@ struct PoolAxis {
   /// Whether the windows are all of the input, side by side and of one size.
   [[gnu::noinline]] bool is_tiled() const noexcept {
     return !is_adaptive && window.kernel == window.stride && window.dilation == 1 && window.padding_left == 0 &&
-           in % window.kernel == 0 && in / window.kernel == out;
+           window.kernel <= in &&
+           static_cast<std::uint64_t>(window.kernel) * static_cast<std::uint64_t>(out) ==
+               static_cast<std::uint64_t>(in);
   }
   /// What an average over window `o` divides by.
   [[gnu::noinline]] std::int64_t counted(std::int64_t o, bool count_include_pad) const noexcept {
@@ -73,13 +74,12 @@ struct PoolAxis {
     const WindowBounds b = at(o);
     return b.last - b.first;
   }
-  /// What every window counts, if all count the same.
-  [[gnu::noinline]] std::optional<std::int64_t> uniform_count(bool count_include_pad) const noexcept {
-    if (is_adaptive) return std::nullopt;
+  /// What every window counts, if all count the same; else 0.
+  [[gnu::noinline]] std::int64_t uniform_count(bool count_include_pad) const noexcept {
+    if (is_adaptive) return 0;
     if (is_tiled()) return window.kernel;
     const std::int64_t first = counted(0, count_include_pad), last = counted(out - 1, count_include_pad);
-    if (first != last || (first != window.kernel && out > 2)) return std::nullopt;
-    return first;
+    return first != last || (first != window.kernel && out > 2) ? 0 : first;
   }
 };
 
