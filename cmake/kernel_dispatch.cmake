@@ -23,7 +23,7 @@ list(TRANSFORM taper_kernels_without_avx512 REPLACE "(.+)" "${PROJECT_SOURCE_DIR
 # the most work. The baseline serves old processors: it is kept small. Kernels do not throw, so the tables that an
 # exception needs are left out, but for the files that may run out of memory. Files with options of their own are compiled
 # alone.
-set(taper_free_kernels activations avg_pool batch_norm conv conv_average conv_depthwise conv_planes conv_short conv_slab
+set(taper_free_kernels activations avg_pool batch_norm conv conv_average conv_depthwise conv_planes conv_short conv_slab conv_turned
   cross_entropy elementwise linear max_pool optimizers product product_dots softmax upsample)
 list(TRANSFORM taper_free_kernels REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/kernels/\\1.cpp")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

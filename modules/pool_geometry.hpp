@@ -46,8 +46,9 @@ std::array<std::int64_t, O::kDims> extents_of(const O& options, std::span<const 
 
 /// The same of an adaptive pool's options.
 template <class O>
-Shape adaptive_geometry(const char* where, const O& options, const Shape& input, std::int64_t least_channels,
-                        kernels::AdaptivePoolParams& params) {
+[[gnu::always_inline]] inline Shape adaptive_geometry(const char* where, const O& options, const Shape& input,
+                                                      std::int64_t least_channels,
+                                                      kernels::AdaptivePoolParams& params) {
   constexpr std::size_t kDims = O::kDims;
   check_spatial_input(where, input, int(kDims), least_channels);
   return adaptive_geometry(where, std::span<const std::int64_t>(extents_of(options, {input.end() - kDims, kDims})),

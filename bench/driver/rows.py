@@ -157,6 +157,18 @@ for pass_ in ("forward", "both"):
     conv("conv_transpose2d k4 s2 (8,64,16,16)", "conv_transpose2d n=8 c=64 f=32 h=16 k=4 s=2 p=1", pass_,
          8 * 256 * 64 * 32 * 16, 8 * 64 * 256, 64 * 32 * 16, 8 * 32 * 1024, ratio=1)
 
+# Lines that fill no vectors, as most models' last layers have.
+for pass_ in ("forward", "both"):
+    for n, c, f, h, s in ((16, 64, 64, 28, 1), (16, 64, 64, 14, 1), (16, 64, 128, 14, 2), (16, 64, 64, 8, 1),
+                          (16, 64, 64, 7, 1)):
+        size = (h - 1) // s + 1
+        conv(f"conv2d k3{' s2' if s > 1 else ''} ({n},{c},{h},{h}) to {f}",
+             f"conv2d n={n} c={c} f={f} h={h} k=3 s={s} p=1", pass_, n * size**2 * c * f * 9, n * c * h * h, c * f * 9,
+             n * f * size**2, ratio=1)
+    for n, l in ((64, 10), (16, 100)):
+        conv(f"conv1d k3 ({n},64,{l})", f"conv1d n={n} c=64 f=64 l={l} k=3 p=1", pass_, n * l * 64 * 64 * 3, n * 64 * l,
+             64 * 64 * 3, n * 64 * l, ratio=1)
+
 # --- pools and means --------------------------------------------------------------------------------------------------
 
 group("Pools and means")

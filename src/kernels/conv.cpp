@@ -8,6 +8,8 @@
 #include "kernels/conv_planes.hpp"
 #include "kernels/conv_short.hpp"
 #include "kernels/conv_slab.hpp"
+#include "kernels/conv_terms.hpp"
+#include "kernels/conv_turned.hpp"
 
 // All products run on the blocks of `product.hpp`, which find what they need of the signal in a copy made block by
 // block that stays in the cache. Nothing of the size of the input times the kernel is ever written.
@@ -143,90 +145,6 @@ struct Target {
     else
       for_runs(locate(j, s.positions), n, s.positions, [&](const Run& run) { store_line(from + run.at, run); });
   }
-};
-
-/// The lists that the operands of one block point to.
-template <class T>
-class Terms {
- public:
-  std::int64_t a[kDeepBlock], b[kDeepBlock];
-  std::int64_t vector[kSlabColumns / kLanes<T>], result[kSlabColumns / kLanes<T>];
-  int count[kSlabColumns / kLanes<T>];
-  std::int64_t a_step, b_step;  ///< as in `ListedOperands`
-
-  /// Begins with a sweep. `slab` is null for packed operands.
-  [[gnu::noinline]] void begin(const Sweep& s, const Slab* slab) {
-    s_ = &s, slab_ = slab, taps_ = s.tap_count();
-    listed_a_ = listed_b_ = {};
-    Place p{};
-    for (std::int64_t t = 0; t < std::min(taps_, kDeepBlock); ++t, step(p, s.taps)) {
-      tap_a_[t] = of_tap(kWeight, p);
-      if (slab) tap_b_[t] = of_tap(kSlab, p);
-      tap_signal_[t] = of_tap(kSignal, p);
-    }
-  }
-
-  /// Lists the results of `lines` lines of `width` positions, which have vectors of their own, `line` apart. Where they
-  /// overlap, the last vector of a line ends where the line does.
-  void list_results(std::int64_t lines, std::int64_t width, std::int64_t line, bool overlap = false) {
-    std::int64_t v = 0;
-    for (std::int64_t h = 0; h < lines; ++h)
-      for (std::int64_t l = 0; l < width; l += kLanes<T>, ++v) {
-        result[v] = h * line + (overlap ? std::min(l, width - kLanes<T>) : l);
-        count[v] = overlap ? kLanes<T> : static_cast<int>(std::min<std::int64_t>(kLanes<T>, width - l));
-      }
-  }
-  /// Lists where the weights of the terms [k, k + n) lie.
-  void list_a(std::int64_t k, std::int64_t n) { list({k, n, kWeight}, listed_a_, a, a_step, 0, s_->w_channel, tap_a_); }
-  /// Lists where the terms [k, k + n) find their elements: in the slab of the channels from `k / taps` on, or in a line
-  /// of the signal.
-  void list_b(std::int64_t k, std::int64_t n, bool in_signal) {
-    if (in_signal)
-      list({k, n, kSignal}, listed_b_, b, b_step, 0, s_->signal_size, tap_signal_);
-    else
-      list({k, n, kSlab}, listed_b_, b, b_step, k / taps_, slab_->volume, tap_b_);
-  }
-
- private:
-  enum Kind { kNone, kWeight, kSlab, kSignal };
-  struct Listed {
-    std::int64_t k, n;
-    Kind kind;
-
-    bool operator==(const Listed&) const = default;
-  };
-
-  /// Where a tap's weight or element lies.
-  std::int64_t of_tap(Kind kind, const Place& tap) const {
-    return kind == kWeight ? s_->weight(tap)
-           : kind == kSlab ? slab_->element(*s_, tap)
-                           : s_->axis[2].shift + tap.at[2] * s_->axis[2].shift_step;
-  }
-  /// to[q] = (channel - first) * stride + what the tap adds, which `table` tells where it is long enough; unless it is
-  /// `listed` already, as for most blocks.
-  [[gnu::noinline]] void list(const Listed& terms, Listed& listed, std::int64_t* to, std::int64_t& each,
-                              std::int64_t first, std::int64_t stride, const std::int64_t* table) {
-    if (terms == listed) return;
-    listed = terms;
-    const auto [k, n, kind] = terms;
-    std::int64_t c = k / taps_, t = k % taps_;
-    for (std::int64_t q = 0; q < n; ++c, t = 0) {
-      const std::int64_t end = std::min(n, q + taps_ - t), base = (c - first) * stride;
-      if (taps_ <= kDeepBlock) {
-        for (; q < end; ++q, ++t) to[q] = base + table[t];
-      } else {
-        for (Place p = locate(t, s_->taps); q < end; ++q, step(p, s_->taps)) to[q] = base + of_tap(kind, p);
-      }
-    }
-    each = n > 1 ? to[1] - to[0] : 0;
-    for (std::int64_t q = 2; q < n; ++q)
-      if (to[q] - to[q - 1] != each) each = 0;
-  }
-
-  const Sweep* s_;
-  const Slab* slab_;
-  Listed listed_a_, listed_b_;
-  std::int64_t taps_, tap_a_[kDeepBlock], tap_b_[kDeepBlock], tap_signal_[kDeepBlock];
 };
 
 /// Where the results of one block of rows go: those of group `g` from row `i` on.
@@ -426,13 +344,13 @@ void run(const Sweep* sweeps, int count, const T* x, const T* w, const T* b, T* 
 template <class T>
 void conv_forward(const ConvParams& params, const T* x, const T* w, const T* b, T* y, bool add) {
   const ConvParams p = merged(params);
-  if (!add && (short_forward(p, x, w, b, y) || plane_forward(p, x, w, b, y))) return;
+  if (!add && short_forward(p, x, w, b, y)) return;
   const std::int64_t out = outputs(p);
   if (p.batch <= 0 || p.out_channels <= 0 || out <= 0) return;
   // y[n, o, i] = b[o] + sum over (c, t) of w[o, c, t] x[n, c, i s + t d - pad]
   if (p.in_channels > 0 && taps_of(p) > 0) {
     const Sweep s = forward_sweep(p);
-    if (!depthwise_sum(s, x, w, b, y, add)) run(&s, 1, x, w, b, y, add);
+    if (!depthwise_sum(s, x, w, b, y, add) && !turned_sum(s, x, w, b, y, add)) run(&s, 1, x, w, b, y, add);
     return;
   }
   for (std::int64_t i = 0; i < p.batch * p.out_channels && !add; ++i)
@@ -460,6 +378,8 @@ void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* d
     b = nullptr;
     add = true;
   }
+  const bool one_turn = complete && turns[0] * turns[1] * turns[2] == 1;
+  if (one_turn && turned_sum(input_sweep(p, {0, 0, 0}), dy, w, b, dx, add)) return;
   if (b == nullptr && plane_backward_input(p, dy, w, dx, add)) return;
   if (!complete && !add) fill(p.batch * p.in_channels * inputs(p), T(0), dx);
   if (nothing) return;

@@ -1,7 +1,6 @@
 #include "kernels/conv_planes.hpp"
 
 #include "kernels/conv_short_parts.hpp"
-#include "kernels/turn_square.hpp"
 
 namespace taper::kernels {
 
@@ -18,27 +17,8 @@ bool is_plane(const ConvParams& p) {
          taps_of(p) > 0 && p.stride[1] == 1 && p.stride[2] == 1;
 }
 
-/// Whether all taps of all positions along dimension `d` read the signal.
-bool is_unpadded(const ConvParams& p, int d) {
-  return p.padding[d] == 0 && p.out[d] + (p.kernel[d] - 1) * p.dilation[d] <= p.in[d];
-}
-
 /// Four fifths of one time are longer than another.
 bool is_shorter(std::int64_t time, std::int64_t other) { return time * 5 < other * 4; }
-
-/// y[f, i] = turned[i, f] + b[f] for `n` positions of `channels` channels.
-void store_turned(const float* turned, std::int64_t row, std::int64_t n, std::int64_t channels, const float* b,
-                  float* y) {
-  for (std::int64_t j = 0; j < channels; j += kWidth)
-    for (std::int64_t i = 0; i < n; i += kWidth) {
-      Vector<float> square[kWidth];
-#pragma GCC unroll 16
-      for (int l = 0; l < kWidth; ++l) square[l] = load(turned + std::min(i + l, n - 1) * row + j);
-      turn_square<float>(square);
-      for (int r = 0; r < std::min<std::int64_t>(kWidth, channels - j); ++r)
-        store_lanes(square[r] + (b != nullptr ? b[j + r] : 0.0f), n - i, y + (j + r) * n + i);
-    }
-}
 
 /// Elements of the longest line whose sums are gathered, and taps of its kernel.
 constexpr int kLongestLine = 16, kMostTaps = 32;
@@ -92,45 +72,6 @@ class Gathering {
 
 }  // namespace
 
-bool plane_forward(const ConvParams& p, const float* x, const float* w, const float* b, float* y) {
-  const std::int64_t channels = p.in_channels / p.groups, columns = p.out_channels / p.groups;
-  const std::int64_t terms = channels * taps_of(p), row = vectors(columns) * kWidth, n = outputs(p);
-  // Channels along the vectors, or positions.
-  if (!is_plane(p) || !is_unpadded(p, 1) || !is_unpadded(p, 2) || terms > kBlockDepth || n * row > kResultSize ||
-      terms * row > kRightSize<float> || !is_shorter(n * vectors(columns), columns * p.out[1] * vectors(p.out[2])))
-    return false;
-  // y[f, i] = b[f] + sum over k of x[i + k] w[f, k], one line of positions after another
-  parallel_for(p.batch * p.groups, parallel_work(n * row, terms), [=, &p](std::int64_t first, std::int64_t last) {
-    const Scratch<float>& own = scratch<float>();
-    std::int64_t term[kBlockDepth], weight_term[kBlockDepth], vector[kBlockColumns / kWidth], k = 0;
-    int count[kBlockColumns / kWidth];
-    for (std::int64_t v = 0; v * kWidth < row; ++v) vector[v] = v * kWidth, count[v] = kWidth;
-    for (std::int64_t c = 0; c < channels; ++c)
-      for (std::int64_t h = 0; h < p.kernel[1]; ++h)
-        for (std::int64_t l = 0; l < p.kernel[2]; ++l, ++k) {
-          term[k] = (c * p.in[1] + h * p.dilation[1]) * p.in[2] + l * p.dilation[2];
-          weight_term[k] = k * row;
-        }
-    std::int64_t packed = -1;
-    for (std::int64_t unit = first; unit < last; ++unit) {
-      const std::int64_t sample = unit % p.batch, g = unit / p.batch;
-      if (packed != g) pack_transposed(w + g * columns * terms, terms, columns, terms, own.right, row);
-      packed = g;
-      for (std::int64_t h = 0; h < p.out[1]; ++h) {
-        const float* line = x + ((sample * p.groups + g) * channels * p.in[1] + h) * p.in[2];
-        multiply_block<float>(
-            p.out[2], row, terms,
-            ListedOperands<float>{line, 1, term, 0, own.right, weight_term, row, vector, vector, count},
-            own.result + h * p.out[2] * row, row, false);
-      }
-      const std::int64_t channel = g * columns;
-      store_turned(own.result, row, n, columns, b != nullptr ? b + channel : nullptr,
-                   y + (sample * p.out_channels + channel) * n);
-    }
-  });
-  return true;
-}
-
 bool plane_backward_input(const ConvParams& p, const float* dy, const float* w, float* dx, bool add) {
   const std::int64_t channels = p.in_channels / p.groups, columns = p.out_channels / p.groups;
   const std::int64_t taps = taps_of(p), n = outputs(p), row = vectors(n) * kWidth, some = kResultSize / (taps * row);
@@ -166,7 +107,6 @@ bool plane_backward_input(const ConvParams& p, const float* dy, const float* w, 
 
 #else
 
-bool plane_forward(const ConvParams&, const float*, const float*, const float*, float*) { return false; }
 bool plane_backward_input(const ConvParams&, const float*, const float*, float*, bool) { return false; }
 
 #endif

@@ -6,13 +6,9 @@
 // part. Both tell by false that the other ways are faster, and do nothing then.
 namespace taper::kernels {
 
-/// y = x * w + b; `b` may be null.
-bool plane_forward(const ConvParams& p, const float* x, const float* w, const float* b, float* y);
-
 /// Gradient to the input: overwrites dx, or adds to it with `add`.
 bool plane_backward_input(const ConvParams& p, const float* dy, const float* w, float* dx, bool add);
 
-inline bool plane_forward(const ConvParams&, const double*, const double*, const double*, double*) { return false; }
 inline bool plane_backward_input(const ConvParams&, const double*, const double*, double*, bool) { return false; }
 
 }  // namespace taper::kernels

@@ -205,17 +205,21 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     const Vectors<const T> start = add && results.direct ? Vectors<const T>{c, ldc, c_vector} : from;
     RegisterTile<T> tile{x.a,      x.a_row,  x.a_term, x.a_step, x.b,
                          x.b_term, x.b_step, b_vector, start,    {c, ldc, c_vector}};
-    for (std::int64_t i = 0, n = 0; i < rows; i += results.rows, ++n) {
+    for (std::int64_t line = 0, i = 0, n = 0; line < x.lines; i += results.rows, ++n) {
+      if (i == rows) {
+        i = n = 0;
+        if (++line == x.lines) break;
+      }
       std::int64_t height = half ? std::min<std::int64_t>(highest(1), rows - i) : least + (n < taller);
       while (half && all[height - 1].half == nullptr) --height;
       results.rows = height;
-      tile.a = x.a + i * x.a_row;
-      tile.to.data = c + i * ldc;
-      tile.from.data = start.data + i * start.row;
+      tile.a = x.a + line * x.a_line + i * x.a_row;
+      tile.to.data = c + (line * rows + i) * ldc;
+      tile.from.data = start.data + (line * rows + i) * start.row;
       if (far)
         for (int w = 0; w < width; ++w) {
-          const T* line = tile.to.data + c_vector[w];
-          for (std::int64_t r = 0; r < height; ++r, line += ldc) __builtin_prefetch(line, 0, 2);
+          const T* to = tile.to.data + c_vector[w];
+          for (std::int64_t r = 0; r < height; ++r, to += ldc) __builtin_prefetch(to, 0, 2);
         }
       const TileFunction<T> multiply = all[height - 1].tile(half ? 0 : width, lookups);
       if (results.direct && depth <= kChain<T>) {

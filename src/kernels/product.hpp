@@ -98,6 +98,9 @@ struct ListedOperands {
   int repeated = 0;
   bool continues = false;           ///< as in `Operands`
   const Ahead<T>* ahead = nullptr;  ///< two of them, unless null
+  /// Several products with the same right operand and without `bias`: each one's rows of a lie `a_line` behind those of
+  /// the one before, and its rows of c next to them.
+  std::int64_t lines = 1, a_line = 0;
 };
 
 /// c[i, j] = sum over k of a[i, k] b[k, j], or += with `add`; c has rows of `ldc` elements.

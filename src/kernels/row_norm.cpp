@@ -147,7 +147,8 @@ void backward_elements(const RowNormParams& p, const T* dy, const T* x, const T*
                                 out.add_dx};
       const std::int64_t first = block * together, last = std::min(p.samples, first + together);
       std::int64_t sample = first;
-      for (; sample + 4 <= last; sample += 4) element_gradients<4>(rows.from(sample), sample == first);
+      if constexpr (kVectorWidth > 16 && sizeof(T) == sizeof(float))  // the others are kept small
+        for (; sample + 4 <= last; sample += 4) element_gradients<4>(rows.from(sample), sample == first);
       for (; sample < last; ++sample) element_gradients<1>(rows.from(sample), sample == first);
     }
   });

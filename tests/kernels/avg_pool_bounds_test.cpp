@@ -14,7 +14,7 @@ namespace {
 /// where memory is aligned.
 template <class T>
 bool averages_runs(std::int64_t planes, std::int64_t n, std::int64_t at, Draw& draw) {
-  const kernels::AvgPoolParams p{.planes = planes, .in = {1, 1, n}, .out = {1, 1, 1}, .kernel = {1, 1, n}};
+  const kernels::AvgPoolParams p{{.planes = planes, .in = {1, 1, n}, .out = {1, 1, 1}, .kernel = {1, 1, n}}};
   constexpr T kBeside = 77;
   const auto x = as<T>(draw.values(at + planes * n));
   std::vector<T> y(std::size_t(at + planes + 64), kBeside), dx(std::size_t(at + planes * n + 64), kBeside);

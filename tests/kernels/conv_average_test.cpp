@@ -40,7 +40,7 @@ TEST_CASE("a convolution, ReLU and averages in one pass give the bits of the thr
     const Values b = numbers<float>(p.out_channels, 3), dz = numbers<float>(n, 4);
     x[5] = NAN;
     w[1] = -0.0f;
-    AvgPoolParams pool{.planes = n};
+    AvgPoolParams pool{{.planes = n}};
     pool.in[2] = pool.kernel[2] = pool.stride[2] = p.out[2];
     const double divisor = static_cast<double>(p.out[2]);
     for (const bool add : {false, true}) {

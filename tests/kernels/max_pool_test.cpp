@@ -25,8 +25,8 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-kernels::MaxPoolParams params_of(const MaxPool& pool) {
-  kernels::MaxPoolParams p{.planes = pool.planes};
+kernels::SlidingPoolParams params_of(const MaxPool& pool) {
+  kernels::SlidingPoolParams p{.planes = pool.planes};
   std::vector<Window1d> windows;
   for (std::size_t d = 0; d < pool.in.size(); ++d)
     windows.push_back(
@@ -44,8 +44,8 @@ kernels::MaxPoolParams params_of(const MaxPool& pool) {
   return p;
 }
 
-kernels::AdaptiveMaxPoolParams adaptive_params_of(const MaxPool& pool) {
-  kernels::AdaptiveMaxPoolParams p{.planes = pool.planes};
+kernels::AdaptivePoolParams adaptive_params_of(const MaxPool& pool) {
+  kernels::AdaptivePoolParams p{.planes = pool.planes};
   for (std::size_t d = 0, at = 3 - pool.in.size(); d < pool.in.size(); ++d, ++at) {
     p.in[at] = pool.in[d];
     p.out[at] = pool.adaptive[d];
@@ -419,7 +419,7 @@ TEST_CASE("extreme but valid options neither wrap nor read outside") {
     Sizes out(1), in = {length};
     output_size("max_pool", {&w, 1}, WindowKind::pool, in, out);
     REQUIRE(out[0] == outputs);
-    const kernels::MaxPoolParams p{.planes = 1,
+    const kernels::SlidingPoolParams p{.planes = 1,
                                    .in = {1, 1, length},
                                    .out = {1, 1, outputs},
                                    .kernel = {1, 1, w.kernel},
@@ -455,7 +455,7 @@ TEST_CASE("indices into planes of more than 2^32 elements are exact") {
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return;  // the system does not lend what it does not have
   float* const x = static_cast<float*>(memory);
-  const kernels::MaxPoolParams p{
+  const kernels::SlidingPoolParams p{
       .planes = 1, .in = {1, 1, length}, .out = {1, 1, 3}, .kernel = {1, 1, kernel}, .stride = {1, 1, stride}};
   for (std::int64_t o = 0; o < 3; ++o) x[o * stride + o + 1] = float(o + 2);
   std::vector<float> y(3), values(3);

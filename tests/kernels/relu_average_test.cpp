@@ -15,7 +15,7 @@ namespace {
 using Values = std::vector<float>;
 
 AvgPoolParams pairs(std::int64_t planes, std::int64_t height, std::int64_t width) {
-  AvgPoolParams p{.planes = planes};
+  AvgPoolParams p{{.planes = planes}};
   p.in[1] = height;
   p.in[2] = width;
   p.out[1] = height / 2;

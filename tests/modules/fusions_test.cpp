@@ -195,7 +195,7 @@ void check_maxima(Planes planes, bool expect_fused, DType dtype = DType::float32
 }
 
 void check_planes(Planes planes, bool expect_fused, DType dtype = DType::float32, bool expect_evaluated = false) {
-  kernels::AvgPoolParams pool{.planes = 35, .in = {1, 10, 14}, .out = {1, 5, 7}, .kernel = {1, 2, 2}};
+  kernels::AvgPoolParams pool{{.planes = 35, .in = {1, 10, 14}, .out = {1, 5, 7}, .kernel = {1, 2, 2}}};
   pool.stride[1] = pool.stride[2] = 2;
   for (const bool trains : {false, true}) {
     const bool is_fused = (expect_fused || (expect_evaluated && !trains)) && kernels::relu_average_fits(pool);

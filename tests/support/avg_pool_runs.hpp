@@ -18,8 +18,7 @@ using oracle::AvgPool;
 using Values = std::vector<double>;
 
 inline kernels::AvgPoolParams params_of(const AvgPool& pool) {
-  kernels::AvgPoolParams p{
-      .planes = pool.planes, .count_include_pad = pool.count_include_pad, .divisor_override = pool.divisor_override};
+  kernels::AvgPoolParams p{{.planes = pool.planes}, pool.count_include_pad, pool.divisor_override};
   std::vector<Window1d> windows;
   for (std::size_t d = 0; d < pool.in.size(); ++d)
     windows.push_back({pool.kernel[d], pool.stride[d], pool.padding[d], pool.right(d), pool.gap(d), pool.ceil_mode});
@@ -37,8 +36,8 @@ inline kernels::AvgPoolParams params_of(const AvgPool& pool) {
   return p;
 }
 
-inline kernels::AdaptiveAvgPoolParams adaptive_params_of(const AvgPool& pool) {
-  kernels::AdaptiveAvgPoolParams p{.planes = pool.planes};
+inline kernels::AdaptivePoolParams adaptive_params_of(const AvgPool& pool) {
+  kernels::AdaptivePoolParams p{.planes = pool.planes};
   for (std::size_t d = 0, at = 3 - pool.in.size(); d < pool.in.size(); ++d, ++at) {
     p.in[at] = pool.in[d];
     p.out[at] = pool.adaptive[d];
