@@ -32,7 +32,7 @@ def geometry():
 def average_pools():
     module, axis = "modules/pool.cpp", "src/kernels/pool_axis.hpp"
     fixed = "src/kernels/avg_pool.cpp"
-    shared = "modules/pool_geometry.hpp"
+    shared = "modules/pool_geometry.cpp"
     yield Mutant("the last copy of a row of gradients left out", "src/kernels/avg_pool_loops.hpp",
                  "for (std::int64_t c = rows[l].copies; c > 0; --c, y += n) {",
                  "for (std::int64_t c = rows[l].copies; c > 1; --c, y += n) {", "*pool*")
@@ -40,17 +40,18 @@ def average_pools():
                  "p.stride[at] = windows[0].stride;", "every layer gives PyTorch's*")
     yield Mutant("padding of the wrong side", shared, "p.padding_right[at] = window.padding_right;",
                  "p.padding_right[at] = 0;", "every layer gives PyTorch's*")
-    yield Mutant("count_include_pad dropped", module, "geometry.params.count_include_pad = options.count_include_pad;", "",
+    yield Mutant("count_include_pad dropped", module, "params.count_include_pad = options.count_include_pad;", "",
                  "every layer gives PyTorch's*")
-    yield Mutant("divisor_override dropped", module, "geometry.params.divisor_override = divisor_of(options).value_or(0);", "",
+    yield Mutant("divisor_override dropped", module, "params.divisor_override = divisor_of(options).value_or(0);", "",
                  "every layer gives PyTorch's*")
     yield Mutant("divisor_override ignored by the kernel", fixed, "if (divisor_override != 0)", "if (false)",
                  "*average pools*")
     yield Mutant("even windows that are not", fixed, "a.is_adaptive = in % out != 0;", "a.is_adaptive = out == 0;",
                  "adaptive average pools*")
     yield Mutant("uniform divisor of the first window", axis,
-                 "if (first != last || (first != window.kernel && out > 2)) return std::nullopt;",
-                 "if (last < 0) return std::nullopt;", "*average pools*")
+                 "return first != last || (first != window.kernel && out > 2) ? 0 : first;",
+                 "return last < 0 ? 0 : first;", "*average pools*")
+    yield Mutant("padding beyond half a window", "src/base/window.cpp", "? dilated : w.kernel) / 2;", "? dilated : w.kernel);")
     yield Mutant("divisor of the full kernel", axis, "return counted_taps(window, in, o, count_include_pad);",
                  "return window.kernel;", "*average pools*")
     yield Mutant("gradient of an empty adaptive output not cleared", fixed, "if (!add) std::fill(dx, dx + params.planes",
@@ -153,6 +154,22 @@ def convolutions():
                  "b != nullptr ? b : nullptr,", "every layer gives PyTorch's*")
     yield Mutant("lines merged although the kernel moves", geometry, "const bool copies = p.kernel[2] == 1 && p.padding[2] == 0",
                  "const bool copies = p.kernel[2] == 1")
+    turned, test = "src/kernels/conv_turned.cpp", "a convolution with channels along the vectors*"
+    yield Mutant("weights of the first band for all", turned, "own_.panels + at * c_.depth * c_.row;", "own_.panels;", test)
+    yield Mutant("slabs kept for other regions", turned, "filled_[0] == g && filled_[1] == from;", "filled_[0] == g;", test)
+    yield Mutant("turned results of all slices in the first", turned, "(area.d * s_.result[1] + area.h) * s_.result_line",
+                 "area.h * s_.result_line", test)
+    yield Mutant("bias of the first channels, turned", turned, "b != nullptr ? b + channel : nullptr,",
+                 "b != nullptr ? b : nullptr,", test)
+    yield Mutant("weights of the input's gradient packed as the forward's", turned, "if (s.w_channel == taps)",
+                 "if (s.w_channel > 0)", test)
+    yield Mutant("signal read where it lies, and in front of it", turned, "axis.stride == 1 && slab.low[d] >= 0 &&",
+                 "axis.stride == 1 &&", test)
+    yield Mutant("turned gradient of the input overwritten", "src/kernels/conv_turned.hpp",
+                 "if (add) v += load_lanes(lanes, to);", "", test)
+    yield Mutant("first line for all lines of a product", "src/kernels/product.cpp",
+                 "tile.a = x.a + line * x.a_line + i * x.a_row;", "tile.a = x.a + i * x.a_row;", test)
+    yield Mutant("even elements for odd ones", copies, "is_odd_ = remainder > 0;", "is_odd_ = false;", test)
 
 
 def dense():
