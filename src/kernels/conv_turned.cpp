@@ -31,7 +31,9 @@ bool is_faster(const Sweep& s, const Cut& c) {
   if (width % kLanes<float> == 0) return false;
   const double turned = double(c.band) / double(c.row) * (vectors == 1 ? 0.58 : 0.83);
   const double lanes = double(width) / double(ceil_div(width, kLanes<float>) * kLanes<float>);
-  const double share = s.positions[1] * width < 32 ? 0.45 : width < 12 ? 0.6 : c.depth > kDeepBlock ? 0.65 : 0.85;
+  // Planes of few positions are packed once for each tap; the lines of many samples may be one plane.
+  const bool is_packed = (s.lines_only ? s.batch : s.positions[1]) * width < 32;
+  const double share = is_packed ? 0 : width < 12 ? 0.6 : c.depth > kDeepBlock ? 0.65 : 0.85;
   return turned > lanes * share;
 }
 

@@ -341,7 +341,8 @@ TEST_CASE("a convolution with channels along the vectors agrees with its definit
         planes(3, 35, 64, 1, {1, 7, 7}, {1, 3, 3}, 1, 1, 1), planes(2, 33, 48, 1, {1, 9, 28}, {1, 3, 3}, 1, 0, 1),
         planes(2, 33, 48, 1, {1, 19, 29}, {1, 3, 3}, 2, 2, 2), planes(1, 9, 64, 1, {1, 30, 30}, {1, 5, 5}, 1, 2, 1),
         planes(2, 17, 32, 1, {3, 5, 7}, {2, 3, 3}, 1, 1, 1), planes(2, 17, 32, 1, {4, 5, 7}, {1, 3, 2}, 1, 0, 1),
-        planes(1, 512, 32, 1, {1, 3, 7}, {1, 3, 3}, 1, 1, 1), planes(3, 64, 64, 2, {1, 6, 6}, {1, 3, 3}, 1, 1, 1)}) {
+        planes(1, 512, 32, 1, {1, 3, 7}, {1, 3, 3}, 1, 1, 1), planes(3, 64, 64, 2, {1, 6, 6}, {1, 3, 3}, 1, 1, 1),
+        planes(5, 16, 2, 1, {1, 5, 5}, {1, 3, 3}, 1, 1, 1), planes(1, 2, 3, 1, {1, 4, 4}, {1, 3, 3}, 1, 1, 1)}) {
     CAPTURE(p.batch, p.in_channels, p.out_channels, p.in[1], p.in[2]);
     CHECK(error_of<float>(p) < tolerance<float>());
     const Problem<float> problem(p);
