@@ -200,8 +200,8 @@ bool turned_sum(const Sweep& s, const float* x, const float* w, const float* b, 
                    const std::int64_t g = unit / (c.bands * blocks), rest = unit % (c.bands * blocks);
                    // The bands of the same regions follow each other where everything is kept.
                    const std::int64_t band = c.keeps_all ? rest % c.bands : rest / blocks;
-                   const std::int64_t from = (c.keeps_all ? rest / c.bands : rest % blocks) * c.together;
-                   units.sum(g, band * c.band, from, std::min(from + c.together, c.regions), b, y, add);
+                   const std::int64_t some = c.keeps_all ? rest / c.bands : rest % blocks;
+                   units.sum(g, band * c.band, some * c.regions / blocks, (some + 1) * c.regions / blocks, b, y, add);
                  }
                });
   return true;
