@@ -23,16 +23,18 @@ list(TRANSFORM taper_kernels_without_avx512 REPLACE "(.+)" "${PROJECT_SOURCE_DIR
 # the most work. The baseline serves old processors: it is kept small. Kernels do not throw, so the tables that an
 # exception needs are left out, but for the files that may run out of memory. Files with options of their own are compiled
 # alone.
-set(taper_free_kernels activations avg_pool batch_norm conv conv_average conv_depthwise conv_planes conv_short conv_slab conv_turned
-  cross_entropy elementwise linear max_pool optimizers product product_dots softmax upsample)
+set(taper_free_kernels activations avg_pool batch_norm conv conv_average conv_depthwise conv_planes conv_short conv_slab
+  conv_turned cross_entropy elementwise linear max_pool optimizers product product_dots softmax upsample)
 list(TRANSFORM taper_free_kernels REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/kernels/\\1.cpp")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(taper_no_tables -fno-exceptions -fno-asynchronous-unwind-tables)
   set(taper_flags_baseline_release -Os ${taper_no_tables})
   set(taper_flags_baseline_free ${taper_flags_baseline_release})
+  # Straight-line code stays as it is written: made vectors, it loads at once what was just stored one by one, and waits.
   foreach(set avx2 avx512)
-    set(taper_flags_${set}_release -O2 -ftree-vectorize -fno-tree-slp-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-nomask=0
-      --param=max-inline-insns-single=30 -falign-functions=1 -falign-loops=1 -falign-jumps=1 ${taper_no_tables})
+    set(taper_flags_${set}_release -O2 -ftree-vectorize -fno-tree-slp-vectorize -fvect-cost-model=dynamic
+      --param=vect-epilogues-nomask=0 --param=max-inline-insns-single=30 -falign-functions=1 -falign-loops=1 -falign-jumps=1
+      ${taper_no_tables})
     set(taper_flags_${set}_free ${taper_flags_${set}_release} --param=max-inline-insns-single=70 -falign-loops=16:11:8)
   endforeach()
   # Half the width where loops only load, do one operation and store: processors that store 512 bits in two halves then

@@ -106,7 +106,7 @@ Shape geometry_of(const O& options, const Shape& input, ParamsOf<O>& params) {
   if constexpr (Sliding<O>)
     return sliding_geometry(where, windows_of(options), WindowKind::pool, input, params);
   else
-    return adaptive_geometry(where, options, input, 1, params);
+    return adaptive_geometry(where, given_extents(options), input, 1, params);
 }
 template <class O>
 Shape output_of(const O& options, const Shape& input) {

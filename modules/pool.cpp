@@ -110,7 +110,7 @@ Shape geometry_of(const O& options, const Shape& input, AvgPoolParams& params) {
 }
 template <class O>
 Shape geometry_of(const O& options, const Shape& input, AdaptivePoolParams& params) {
-  return adaptive_geometry(op_of<O>().name, options, input, 0, params);
+  return adaptive_geometry(op_of<O>().name, given_extents(options), input, 0, params);
 }
 
 template <class O>

@@ -23,19 +23,20 @@ Shape sliding_geometry(const char* where, std::span<const Window1d> windows, Win
   return with_last(input, {out, windows.size()});
 }
 
-Shape adaptive_geometry(const char* where, std::span<const std::int64_t> output, const Shape& input,
+Shape adaptive_geometry(const char* where, std::span<const std::optional<std::int64_t>> extents, const Shape& input,
                         std::int64_t least_channels, kernels::AdaptivePoolParams& p) {
-  const int dims = int(output.size());
+  const int dims = int(extents.size());
   check_spatial_input(where, input, dims, least_channels);
-  const std::span<const std::int64_t> in(input.end() - dims, output.size());
-  check_adaptive(where, output);
-  check_adaptive_input(where, in);
-  for (int d = 0; d < dims; ++d) {
-    p.in[3 - dims + d] = in[std::size_t(d)];
-    p.out[3 - dims + d] = output[std::size_t(d)];
+  const std::span<const std::int64_t> in(input.end() - dims, extents.size());
+  const std::span<std::int64_t> out(p.out + 3 - dims, extents.size());
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    p.in[3 - dims + int(d)] = in[d];
+    out[d] = extents[d].value_or(in[d]);
   }
+  check_adaptive(where, out);
+  check_adaptive_input(where, in);
   p.planes = planes(input, dims);
-  return with_last(input, output);
+  return with_last(input, out);
 }
 
 }  // namespace taper::nn

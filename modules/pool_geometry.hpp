@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 
 #include "base/window.hpp"
@@ -23,10 +24,18 @@ concept Sliding = requires(O o) {
 Shape sliding_geometry(const char* where, std::span<const Window1d> windows, WindowKind kind, const Shape& input,
                        kernels::SlidingPoolParams& params);
 
-/// The same of an adaptive pool of these extents, over at least so many channels. Errors: as `check_spatial_input`,
-/// `check_adaptive`, `check_adaptive_input`.
-Shape adaptive_geometry(const char* where, std::span<const std::int64_t> output, const Shape& input,
+/// The same of an adaptive pool of these extents, of which an open one is the input's, over at least so many channels.
+/// Errors: as `check_spatial_input`, `check_adaptive`, `check_adaptive_input`.
+Shape adaptive_geometry(const char* where, std::span<const std::optional<std::int64_t>> extents, const Shape& input,
                         std::int64_t least_channels, kernels::AdaptivePoolParams& params);
+
+/// The output extents that an adaptive pool is given; some may be open.
+template <class O>
+std::array<std::optional<std::int64_t>, O::kDims> given_extents(const O& options) {
+  std::array<std::optional<std::int64_t>, O::kDims> extents;
+  for (int d = 0; d < O::kDims; ++d) extents[std::size_t(d)] = options.output_size[d];
+  return extents;
+}
 
 /// Refuses negative output extents; an open one is not known yet.
 template <class O>
@@ -42,17 +51,6 @@ std::array<std::int64_t, O::kDims> extents_of(const O& options, std::span<const 
   std::array<std::int64_t, O::kDims> out;
   for (std::size_t d = 0; d < out.size(); ++d) out[d] = std::optional(options.output_size[int(d)]).value_or(input[d]);
   return out;
-}
-
-/// The same of an adaptive pool's options.
-template <class O>
-[[gnu::always_inline]] inline Shape adaptive_geometry(const char* where, const O& options, const Shape& input,
-                                                      std::int64_t least_channels,
-                                                      kernels::AdaptivePoolParams& params) {
-  constexpr std::size_t kDims = O::kDims;
-  check_spatial_input(where, input, int(kDims), least_channels);
-  return adaptive_geometry(where, std::span<const std::int64_t>(extents_of(options, {input.end() - kDims, kDims})),
-                           input, least_channels, params);
 }
 
 /// Completes `head` (everything but the dimensions) with the windows of a sliding pool over extents `input`: what

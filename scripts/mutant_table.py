@@ -165,7 +165,7 @@ def convolutions():
                  "if (s.w_channel > 0)", test)
     yield Mutant("signal read where it lies, and in front of it", turned, "axis.stride == 1 && slab.low[d] >= 0 &&",
                  "axis.stride == 1 &&", test)
-    yield Mutant("turned gradient of the input overwritten", "src/kernels/conv_turned.hpp",
+    yield Mutant("turned gradient of the input overwritten", turned,
                  "if (add) v += load_lanes(lanes, to);", "", test)
     yield Mutant("first line for all lines of a product", "src/kernels/product.cpp",
                  "tile.a = x.a + line * x.a_line + i * x.a_row;", "tile.a = x.a + i * x.a_row;", test)

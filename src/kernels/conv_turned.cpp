@@ -1,7 +1,11 @@
 #include "kernels/conv_turned.hpp"
 
+#include <array>
+
 #include "kernels/conv_terms.hpp"
+#include "kernels/lane_mask.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/turn_square.hpp"
 
 namespace taper::kernels {
 
@@ -12,12 +16,15 @@ namespace {
 /// Floats of packed weights that there is room for, and that stay in the second-level cache.
 constexpr std::int64_t kPackedWeights = kBlocksTogether * kPanelsSize;
 
+/// Terms that are taken at a time: one chain, whose weights stay in the first-level cache for all positions.
+constexpr std::int64_t kStep = kChain<float>;
+
 /// How a sweep is cut into units of work: `bands` of rows, and of the regions of the slab `together` at a time.
 struct Cut {
   Slab slab{};
   std::int64_t band = 0, bands = 0, row = 0;         ///< rows of a band; floats of one position of it
   std::int64_t regions = 0, together = 0, room = 0;  ///< floats of a region's slab
-  std::int64_t depth = 0, step = 0;                  ///< terms, and those taken at a time
+  std::int64_t depth = 0;                            ///< terms
   bool packs_all = false;                            ///< whether the weights of all terms of a band are packed
   bool keeps_all = false;                            ///< and those of all bands, one after another, as are slabs
   bool fills_all = false;                            ///< whether a slab holds all channels
@@ -45,8 +52,6 @@ bool plan(const Sweep& s, Cut& c) {
   c.band = equal_step(s.rows, 4 * 16, 16), c.bands = ceil_div(s.rows, c.band);
   c.row = ceil_div(c.band, kLanes<float>) * kLanes<float>;
   c.depth = s.channels * s.tap_count();
-  // One chain at a time: its weights stay in the first-level cache for all positions.
-  c.step = kChain<float>;
   c.packs_all = c.depth * c.row <= kPackedWeights;
   if (!is_faster(s, c)) return false;
   Slab& slab = c.slab;
@@ -70,7 +75,7 @@ bool plan(const Sweep& s, Cut& c) {
   const auto room_of = [&](std::int64_t channels) { return c.copies ? slab.volume * channels + kLanes<float> : 1; };
   c.room = room_of(s.channels);
   c.fills_all = c.room <= kLeftSize<float>;
-  if (!c.fills_all) c.room = room_of(std::min(s.channels, (c.step - 1) / s.tap_count() + 2));
+  if (!c.fills_all) c.room = room_of(std::min(s.channels, (kStep - 1) / s.tap_count() + 2));
   if (c.room > kLeftSize<float>) return false;
   c.keeps_all = c.fills_all && c.packs_all && c.bands <= 64 && c.bands * c.depth * c.row <= kPackedWeights;
   c.regions = region_count(s, slab);
@@ -93,11 +98,31 @@ void pack_weights(const Sweep& s, const float* w, std::int64_t k, std::int64_t n
   }
 }
 
+/// y[r, i] = turned[i, r] + b[r], or +=, for `n` positions of `rows` rows; those of y are `channel` apart, positions of
+/// `turned` are `row`, and `b` may be null.
+[[gnu::noinline]] void store_turned(const float* turned, std::int64_t row, std::int64_t n, std::int64_t rows,
+                                    const float* b, float* y, std::int64_t channel, bool add) {
+  for (std::int64_t j = 0; j < rows; j += kLanes<float>)
+    for (std::int64_t i = 0; i < n; i += kLanes<float>) {
+      Vector<float> square[kLanes<float>];
+#pragma GCC unroll 16
+      for (int l = 0; l < kLanes<float>; ++l) square[l] = load(turned + std::min(i + l, n - 1) * row + j);
+      turn_square<float>(square);
+      const LaneMask lanes = lanes_between(0, n - i);
+      float* to = y + j * channel + i;
+      for (int r = 0; r < std::min<std::int64_t>(kLanes<float>, rows - j); ++r, to += channel) {
+        Vector<float> v = square[r] + (b != nullptr ? b[j + r] : 0.0f);
+        if (add) v += load_lanes(lanes, to);
+        store_lanes(v, n - i, to);
+      }
+    }
+}
+
 /// What sums the units of work of one thread.
 class Units {
  public:
   Units(const Sweep& s, const Cut& c, const float* x, const float* w) : s_(s), c_(c), x_(x), w_(w) {
-    for (std::int64_t q = 0; q < kDeepBlock; ++q) weight_term_[q] = q * c.row;
+    for (std::int64_t q = 0; q < kStep; ++q) weight_term_[q] = q * c.row;
     for (std::int64_t v = 0; v * kLanes<float> < c.row; ++v) vector_[v] = v * kLanes<float>, count_[v] = kLanes<float>;
     terms_.begin(s, &c.slab);
   }
@@ -111,7 +136,7 @@ class Units {
       pack(g, f, rows, k, n);
       multiply_step(g, from, to, k, n, sums, more);
     };
-    sum_in_steps<float>(positions, c_.row, c_.depth, multiply, own_.result, c_.row, false, c_.row, c_.step);
+    sum_in_steps<float>(positions, c_.row, c_.depth, multiply, own_.result, c_.row, false, c_.row, kStep);
     const float* sums = own_.result;
     for (std::int64_t r = from; r < to; ++r) {
       const Region area = region(s_, c_.slab, r);
@@ -131,12 +156,13 @@ class Units {
     const std::int64_t at = c_.keeps_all ? f / c_.band : 0;
     float* const packed = own_.panels + at * c_.depth * c_.row;
     weights_ = packed + (c_.packs_all ? k : 0) * c_.row;
+    const std::array needed{g, c_.keeps_all ? 0 : f, first};
+    if (packed_ != needed) packed_bands_ = 0;
+    packed_ = needed;
     const std::uint64_t bit = std::uint64_t{1} << at;
-    const bool is_kept = packed_[0] == g && (c_.keeps_all || (packed_[1] == f && packed_[2] == first));
-    if (is_kept && (packed_bands_ & bit) != 0) return;
+    if ((packed_bands_ & bit) != 0) return;
+    packed_bands_ |= bit;
     pack_weights(s_, w_ + g * s_.w_group + f * s_.w_row, first, count, rows, packed, c_.row);
-    packed_bands_ = bit | (is_kept ? packed_bands_ : 0);
-    packed_[0] = g, packed_[1] = f, packed_[2] = first;
   }
 
   /// sums[i, r] = the sum of the terms [k, k + n) at position i of the regions, or +=
@@ -179,12 +205,12 @@ class Units {
   const float *const x_, *const w_;
   const Scratch<float>& own_ = scratch<float>();
   Terms<float> terms_;
-  std::int64_t weight_term_[kDeepBlock], vector_[kBlockColumns / kLanes<float>];
+  std::int64_t weight_term_[kStep], vector_[kBlockColumns / kLanes<float>];
   int count_[kBlockColumns / kLanes<float>];
-  const float* weights_ = nullptr;         ///< of the step
-  std::int64_t packed_[3] = {-1, -1, -1};  ///< group, row and term that the packed weights begin with
-  std::uint64_t packed_bands_ = 0;         ///< bands whose weights are packed
-  std::int64_t filled_[2] = {-1, -1};      ///< group and first region of the slabs
+  const float* weights_ = nullptr;           ///< of the step
+  std::array<std::int64_t, 3> packed_ = {};  ///< group, row and term that the packed weights begin with
+  std::uint64_t packed_bands_ = 0;           ///< bands of these that are packed
+  std::int64_t filled_[2] = {-1, -1};        ///< group and first region of the slabs
 };
 
 }  // namespace

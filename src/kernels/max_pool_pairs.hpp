@@ -58,14 +58,14 @@ template <bool kIndexed, class T>
   constexpr int N = kFullVector<T>;
   using V = typename Several<T, N>::type;
   using Offset = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
-  using PlacesOf = typename Several<Offset, N>::type;
+  using Places = typename Several<Offset, N>::type;
   using Lanes = PairLanes<T>;
   for (std::int64_t block = 0; block < n; block += N) {
     // The last vector overlaps the one before, which changes nothing.
     const std::int64_t o = std::min(block, n - N);
     V best = V{} - std::numeric_limits<T>::infinity();
-    PlacesOf where = {};
-    const auto take = [&](V v, PlacesOf offsets) __attribute__((always_inline)) {
+    Places where = {};
+    const auto take = [&](V v, Places offsets) __attribute__((always_inline)) {
       const auto is_taken = exceeds(v, best);
       best = is_taken ? v : best;
       if (kIndexed) where = is_taken ? offsets : where;
@@ -75,7 +75,7 @@ template <bool kIndexed, class T>
         const std::int64_t row = ((i - w.d.first) * w.height + (j - w.h.first)) * w.width;
         std::int64_t t = w.taps % 2;
         const T* from = x + 2 * o + row;
-        PlacesOf offsets = PlacesOf{} + static_cast<Offset>(row);
+        Places offsets = Places{} + static_cast<Offset>(row);
         if (t != 0) {
           take(Lanes::template of_pairs<0>(several_at<T, N>(from), several_at<T, N>(from + N)), offsets);
           ++from;

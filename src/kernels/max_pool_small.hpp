@@ -63,7 +63,7 @@ template <int K>
 [[gnu::noinline]] bool pool_finite(const SmallWindows& w, const float* x, std::int64_t first, std::int64_t last,
                                    float* y, std::int64_t* index) {
   using V = FullFloat;
-  using PlacesOf = BitsOf<V>;
+  using Places = BitsOf<V>;
   using Lanes = PairLanes<float>;
   constexpr std::int64_t N = kLanes<float>;
   constexpr float kLowest = std::numeric_limits<float>::lowest(), kNone = std::numeric_limits<float>::quiet_NaN();
@@ -111,12 +111,12 @@ template <int K>
         store<float>(ordered, to);
       if (!index) continue;
       // From the last place to the first.
-      PlacesOf where{};
+      Places where{};
       for (std::int64_t i = w.depth.last - 1; i >= w.depth.first; --i)
         for (std::int64_t j = end - 1; j >= begin; --j) {
           const std::int64_t row = i * slice + j * width;
           taps(x + row, kNone, tap);
-          const PlacesOf at = PlacesOf{} + static_cast<std::uint32_t>(row);
+          const Places at = Places{} + static_cast<std::uint32_t>(row);
           if (three) where = tap[2] == best ? at + 2 : where;
           where = tap[1] == best ? at + 1 : where;
           where = tap[0] == best ? at : where;

@@ -22,8 +22,7 @@ TEST_CASE("The geometry of a sliding pool is its windows along the last axes") {
 }
 
 TEST_CASE("The geometry of an adaptive pool is its extents") {
-  static constexpr std::int64_t kExtents[] = {3, 0};
-  const std::span<const std::int64_t> extents = kExtents;
+  const std::optional<std::int64_t> extents[] = {3, 0}, open[] = {std::nullopt, 2};
   kernels::AdaptivePoolParams p;
   CHECK(adaptive_geometry("pool", extents, {2, 8, 7}, 0, p) == Shape{2, 3, 0});
   CHECK(p.planes == 2);
@@ -31,6 +30,7 @@ TEST_CASE("The geometry of an adaptive pool is its extents") {
   CHECK(std::vector(p.out, p.out + 3) == std::vector<std::int64_t>{1, 3, 0});
   CHECK_THROWS(adaptive_geometry("pool", extents, {0, 8, 7}, 1, p));
   CHECK_THROWS(adaptive_geometry("pool", extents, {2, 0, 7}, 0, p));
+  CHECK(adaptive_geometry("pool", open, {2, 8, 7}, 0, p) == Shape{2, 8, 2});
 }
 
 }  // namespace taper::nn
