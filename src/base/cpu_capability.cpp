@@ -7,6 +7,8 @@
 
 #ifdef TAPER_KERNEL_DISPATCH
 
+#include "base/cpu_features.hpp"
+
 // Written by cmake/kernel_dispatch.awk.
 extern "C" {
 extern const std::int32_t taper_kernels_baseline[];
@@ -31,7 +33,6 @@ constexpr CpuCapability kAll[] = {CpuCapability::baseline, CpuCapability::avx2, 
 
 /// Before any constructor of a program's globals may run a kernel.
 [[gnu::constructor(101)]] void choose() {
-  __builtin_cpu_init();
   CpuCapability wanted = offered_cpu_capability();
   if (const char* name = std::getenv("TAPER_CPU_CAPABILITY"))
     for (const CpuCapability capability : kAll)
@@ -60,11 +61,12 @@ CpuCapability cpu_capability() noexcept { return chosen; }
 
 CpuCapability offered_cpu_capability() noexcept {
   // What x86-64-v3 and x86-64-v4 ask for, as far as compilers use it.
-  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-                  __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
-  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                  __builtin_cpu_supports("avx512vl");
+  const bool v3 = TAPER_CPU_SUPPORTS("avx2", AVX2) && TAPER_CPU_SUPPORTS("fma", FMA) &&
+                  TAPER_CPU_SUPPORTS("bmi", BMI1) && TAPER_CPU_SUPPORTS("bmi2", BMI2) &&
+                  TAPER_CPU_SUPPORTS("popcnt", POPCNT);
+  const bool v4 = v3 && TAPER_CPU_SUPPORTS("avx512f", AVX512F) && TAPER_CPU_SUPPORTS("avx512bw", AVX512BW) &&
+                  TAPER_CPU_SUPPORTS("avx512cd", AVX512CD) && TAPER_CPU_SUPPORTS("avx512dq", AVX512DQ) &&
+                  TAPER_CPU_SUPPORTS("avx512vl", AVX512VL);
   return v4 ? CpuCapability::avx512 : v3 ? CpuCapability::avx2 : CpuCapability::baseline;
 }
 

@@ -17,8 +17,8 @@ namespace {
 [[gnu::constructor(101)]] void choose_memory_ahead() {
   constexpr unsigned zen5 = 0x1a;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  __builtin_cpu_init();
-  if (!__builtin_cpu_is("amd") || __get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return;
+  if (__get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0 || ebx != signature_AMD_ebx) return;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return;
   const unsigned family = (eax >> 8 & 0xf) + (eax >> 20 & 0xff);
   if (family >= zen5) memory_ahead = 3 * kPage;
 }

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/cpu_features.hpp"
 #include "base/fail.hpp"
 #include "cli/failure.hpp"
 #include "cli/output.hpp"
@@ -23,15 +24,14 @@ std::string cpu_features() {
   const auto add = [&text](bool has, const char* name) {
     if (has) text += cat(text.empty() ? "" : " ", name);
   };
-  // The built-in takes literals only.
-  add(__builtin_cpu_supports("sse4.2"), "sse4.2");
-  add(__builtin_cpu_supports("avx"), "avx");
-  add(__builtin_cpu_supports("avx2"), "avx2");
-  add(__builtin_cpu_supports("fma"), "fma");
-  add(__builtin_cpu_supports("avx512f"), "avx512f");
-  add(__builtin_cpu_supports("avx512bw"), "avx512bw");
-  add(__builtin_cpu_supports("avx512dq"), "avx512dq");
-  add(__builtin_cpu_supports("avx512vl"), "avx512vl");
+  add(TAPER_CPU_SUPPORTS("sse4.2", SSE4_2), "sse4.2");
+  add(TAPER_CPU_SUPPORTS("avx", AVX), "avx");
+  add(TAPER_CPU_SUPPORTS("avx2", AVX2), "avx2");
+  add(TAPER_CPU_SUPPORTS("fma", FMA), "fma");
+  add(TAPER_CPU_SUPPORTS("avx512f", AVX512F), "avx512f");
+  add(TAPER_CPU_SUPPORTS("avx512bw", AVX512BW), "avx512bw");
+  add(TAPER_CPU_SUPPORTS("avx512dq", AVX512DQ), "avx512dq");
+  add(TAPER_CPU_SUPPORTS("avx512vl", AVX512VL), "avx512vl");
   return text;
 #else
   return "unknown";

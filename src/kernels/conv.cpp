@@ -23,7 +23,7 @@ std::int64_t period(const ConvParams& p, int d) { return p.stride[d] / std::gcd(
 
 /// dx from dy, for the positions q of the input that tap `first[d]` of each dimension d reaches: those with the
 /// remainder r of q by the stride. Tap t reads (q + padding - t * dilation) / stride. No positions if there are none.
-Sweep input_sweep(const ConvParams& p, const std::int64_t (&first)[3]) {
+[[gnu::noinline]] Sweep input_sweep(const ConvParams& p, const std::int64_t (&first)[3]) {
   const Group group(p);
   Sweep s{};
   s.batch = p.batch, s.groups = p.groups, s.rows = group.in, s.channels = group.out;
@@ -350,7 +350,7 @@ void conv_forward(const ConvParams& params, const T* x, const T* w, const T* b, 
   // y[n, o, i] = b[o] + sum over (c, t) of w[o, c, t] x[n, c, i s + t d - pad]
   if (p.in_channels > 0 && taps_of(p) > 0) {
     const Sweep s = forward_sweep(p);
-    if (!depthwise_sum(s, x, w, b, y, add) && !turned_sum(s, x, w, b, y, add)) run(&s, 1, x, w, b, y, add);
+    if (!depthwise_sum(s, x, w, b, y, add) && !turned_sum(&s, 1, x, w, b, y, add)) run(&s, 1, x, w, b, y, add);
     return;
   }
   for (std::int64_t i = 0; i < p.batch * p.out_channels && !add; ++i)
@@ -368,6 +368,14 @@ void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* d
     turns[d] = std::min(p.kernel[d], period(p, d));
     complete = complete && turns[d] == p.stride[d];
   }
+  const std::int64_t count = turns[0] * turns[1] * turns[2];
+  const auto sweep = [&](std::int64_t i) {
+    return input_sweep(p, {i / (turns[1] * turns[2]), i / turns[2] % turns[1], i % turns[2]});
+  };
+  Sweep sweeps[kMostTurns];
+  const bool is_listed = sizeof(T) == sizeof(float) && !nothing && count <= kMostTurns;
+  for (std::int64_t i = 0; is_listed && i < count; ++i) sweeps[i] = sweep(i);
+  if (is_listed && turned_sum(sweeps, static_cast<int>(count), dy, w, b, dx, add)) return;
   if (b != nullptr && (!complete || p.stride[2] == 1)) {
     // dx[n, c, q] = b[c], to which the products are added
     const std::int64_t positions = inputs(p), channels = p.in_channels;
@@ -378,24 +386,16 @@ void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* d
     b = nullptr;
     add = true;
   }
-  const bool one_turn = complete && turns[0] * turns[1] * turns[2] == 1;
-  if (one_turn && turned_sum(input_sweep(p, {0, 0, 0}), dy, w, b, dx, add)) return;
   if (b == nullptr && plane_backward_input(p, dy, w, dx, add)) return;
   if (!complete && !add) fill(p.batch * p.in_channels * inputs(p), T(0), dx);
   if (nothing) return;
   // dx[n, c, q] = sum over (o, t) of w[o, c, t] dy[n, o, i], i s = q + pad - t d
-  if (depthwise_sum(input_sweep(p, {0, 0, 0}), dy, w, b, dx, add)) return;
-  Sweep sweeps[Sweeps::kMost];
-  int count = 0;
-  for (std::int64_t d = 0; d < turns[0]; ++d)
-    for (std::int64_t h = 0; h < turns[1]; ++h)
-      for (std::int64_t l = 0; l < turns[2]; ++l) {
-        sweeps[count++] = input_sweep(p, {d, h, l});
-        if (count < Sweeps::kMost) continue;
-        run(sweeps, count, dy, w, b, dx, add);
-        count = 0;
-      }
-  run(sweeps, count, dy, w, b, dx, add);
+  if (depthwise_sum(sweep(0), dy, w, b, dx, add)) return;
+  for (std::int64_t first = 0; first < count; first += Sweeps::kMost) {
+    const std::int64_t some = std::min<std::int64_t>(Sweeps::kMost, count - first);
+    for (std::int64_t i = 0; !is_listed && i < some; ++i) sweeps[i] = sweep(first + i);
+    run(sweeps + (is_listed ? first : 0), static_cast<int>(some), dy, w, b, dx, add);
+  }
 }
 
 template void conv_forward(const ConvParams&, const float*, const float*, const float*, float*, bool);

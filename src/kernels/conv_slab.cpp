@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "kernels/lane_mask.hpp"
-#include "kernels/pool_lanes.hpp"
 #include "kernels/product_vector.hpp"
 
 namespace taper::kernels {
@@ -49,39 +48,29 @@ inline void copy_line(const T* x, std::int64_t n, std::int64_t stride, T* y) {
 
 #if defined(__AVX2__)
 
-/// The lines of one grid of a slab whose elements [skip, end) lie in the signal: one vector after another is loaded in
-/// part and stored whole. What goes beyond a line is written again with the next.
+/// The lines of a slab whose elements [skip, end) lie in the signal: one vector after another is loaded in part and
+/// stored whole. What goes beyond a line is written again with the next.
 class ShortLines {
  public:
   static constexpr std::int64_t kMost = 4 * kLanes<float>;
 
-  /// Lines of `n` elements; element i is the signal's i * stride + remainder from where a line begins.
-  void find(std::int64_t n, std::int64_t skip, std::int64_t end, std::int64_t stride, std::int64_t remainder) {
-    n_ = n, is_odd_ = remainder > 0;
-    const std::int64_t from = skip * stride + remainder, to = end > skip ? (end - 1) * stride + remainder + 1 : from;
-    for (std::int64_t i = 0; i < n * stride; i += kLanes<float>)
-      lanes_[i / kLanes<float>] = lanes_between(from - i, to - i);
+  ShortLines(std::int64_t n, std::int64_t skip, std::int64_t end) : n_(n) {
+    for (std::int64_t i = 0; i < n; i += kLanes<float>) lanes_[i / kLanes<float>] = lanes_between(skip - i, end - i);
   }
-  /// y[i] = x[i] for those elements, else 0
-  void copy(const float* x, float* y) const {
-    for (std::int64_t i = 0; i < n_; i += kLanes<float>) store(load_lanes(lanes_[i / kLanes<float>], x + i), y + i);
-  }
-  /// The same for stride 2.
-  void copy_every_second(const float* x, float* y) const {
-    using All = std::make_integer_sequence<int, kLanes<float>>;
-    const LaneMask* lanes = lanes_;
-    for (std::int64_t i = 0; i < n_; i += kLanes<float>, x += 2 * kLanes<float>, y += kLanes<float>) {
-      const Vector<float> v = load_lanes(*lanes++, x);
-      const Vector<float> w =
-          2 * i + kLanes<float> < 2 * n_ ? load_lanes(*lanes++, x + kLanes<float>) : Vector<float>{};
-      store(is_odd_ ? average::every_second<1>(v, w, All()) : average::every_second<0>(v, w, All()), y);
+  /// y[l, i] = x[l, i] for those elements of `count` lines, else 0; lines of x are `pitch` apart
+  void copy(const float* x, std::int64_t pitch, std::int64_t count, float* y) const {
+    if (n_ <= kLanes<float>) {
+      const LaneMask lanes = lanes_[0];
+      for (std::int64_t l = 0; l < count; ++l, x += pitch, y += n_) store(load_lanes(lanes, x), y);
+      return;
     }
+    for (std::int64_t l = 0; l < count; ++l, x += pitch, y += n_)
+      for (std::int64_t i = 0; i < n_; i += kLanes<float>) store(load_lanes(lanes_[i / kLanes<float>], x + i), y + i);
   }
 
  private:
   std::int64_t n_;
-  bool is_odd_;
-  LaneMask lanes_[2 * kMost / kLanes<float>];
+  LaneMask lanes_[kMost / kLanes<float>];
 };
 
 #endif
@@ -134,23 +123,31 @@ void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* 
     ends[rw] = std::clamp(floor_div(width->length - 1 - rw, width->stride) + 1 - base[2], skips[rw], slab.extent[2]);
   }
 #if defined(__AVX2__)
-  ShortLines short_lines[2];
-  const bool is_short = std::is_same_v<T, float> && slab.extent[2] <= ShortLines::kMost && width->stride <= 2;
-  for (std::int64_t rw = 0; is_short && rw < width->stride; ++rw)
-    short_lines[rw].find(slab.extent[2], skips[rw], ends[rw], width->stride, rw);
   if constexpr (std::is_same_v<T, float>)
-    if (is_short && depth->stride * height->stride * width->stride == 1) {
-      for (std::int64_t c = first; c < first + n; ++c)
-        for (std::int64_t i = base[0]; i < base[0] + slab.extent[0]; ++i)
-          for (std::int64_t j = base[1]; j < base[1] + slab.extent[1]; ++j, to += slab.extent[2]) {
-            const bool is_line = i >= 0 && i < depth->length && j >= 0 && j < height->length;
-            const T* row = x + c * s.signal_size + i * height->length * width->length + j * s.signal_line + base[2];
-            // A load under an empty mask would take long where no memory is.
-            if (is_line)
-              short_lines[0].copy(row, to);
-            else
-              zero_vectors(slab.extent[2], to);
+    if (slab.extent[2] <= ShortLines::kMost && depth->stride * height->stride * width->stride == 1) {
+      const ShortLines short_lines(slab.extent[2], skips[0], ends[0]);
+      // A load under an empty mask would take long where no memory is.
+      const std::int64_t lines = slab.extent[1], above = std::clamp<std::int64_t>(-base[1], 0, lines);
+      const std::int64_t inside = std::clamp(height->length - base[1], above, lines) - above;
+      const std::int64_t plane = height->length * width->length, size = lines * slab.extent[2];
+      const auto copy = [&](std::int64_t c, std::int64_t i, std::int64_t pitch, std::int64_t count, float* y) {
+        short_lines.copy(x + c * s.signal_size + i * plane + (base[1] + above) * s.signal_line + base[2], pitch, count,
+                         y);
+      };
+      const auto is_plane = [&](std::int64_t i) { return i >= 0 && i < depth->length && skips[0] < ends[0]; };
+      if (slab.extent[0] == 1 && lines == 1 && inside == 1 && is_plane(base[0])) {
+        copy(first, base[0], s.signal_size, n, to);
+        to += n * size;
+      } else {
+        for (std::int64_t c = first; c < first + n; ++c)
+          for (std::int64_t i = base[0]; i < base[0] + slab.extent[0]; ++i, to += size) {
+            const std::int64_t before = above * slab.extent[2], count = is_plane(i) ? inside : 0,
+                               after = before + count * slab.extent[2];
+            zero_vectors(before, to);
+            copy(c, i, s.signal_line, count, to + before);
+            zero_vectors(size - after, to + after);
           }
+      }
       zero_run(kLanes<T>, to);
       return;
     }
@@ -172,13 +169,6 @@ void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* 
                 continue;
               }
               const T* row = from + d * height->length * width->length + h * s.signal_line;
-#if defined(__AVX2__)
-              if constexpr (std::is_same_v<T, float>)
-                if (is_short && width->stride == 2) {
-                  short_lines[rw].copy_every_second(row + 2 * base[2], line);
-                  continue;
-                }
-#endif
               zero_vectors(skip, line);
               copy_line(row + (base[2] + skip) * width->stride + rw, end - skip, width->stride, line + skip);
               zero_vectors(slab.extent[2] - end, line + end);

@@ -65,7 +65,7 @@ inline std::int64_t region_count(const Sweep& s, const Slab& slab) {
   return s.batch * s.positions[0] * ceil_div(s.positions[1], slab.lines) * ceil_div(s.positions[2], slab.width);
 }
 
-inline Region region(const Sweep& s, const Slab& slab, std::int64_t index) {
+[[gnu::noinline]] inline Region region(const Sweep& s, const Slab& slab, std::int64_t index) {
   const std::int64_t extent[3] = {s.positions[0], ceil_div(s.positions[1], slab.lines),
                                   ceil_div(s.positions[2], slab.width)};
   const Place p = locate(index, extent);
@@ -81,7 +81,7 @@ struct Reach {
 };
 
 /// The reach of a sweep; tells the slab where its grids begin and which of them are needed.
-inline Reach find_reach(const Sweep& s, Slab& slab) {
+[[gnu::noinline]] inline Reach find_reach(const Sweep& s, Slab& slab) {
   constexpr std::int64_t longest = 1024;
   Reach reach;
   for (int d = 0; d < 3; ++d) {

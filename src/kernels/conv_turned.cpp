@@ -1,6 +1,7 @@
 #include "kernels/conv_turned.hpp"
 
 #include <array>
+#include <utility>
 
 #include "kernels/conv_terms.hpp"
 #include "kernels/lane_mask.hpp"
@@ -19,62 +20,125 @@ constexpr std::int64_t kPackedWeights = kBlocksTogether * kPanelsSize;
 /// Terms that are taken at a time: one chain, whose weights stay in the first-level cache for all positions.
 constexpr std::int64_t kStep = kChain<float>;
 
-/// How a sweep is cut into units of work: `bands` of rows, and of the regions of the slab `together` at a time.
+/// Taps of a kernel whose weights are packed at a time, before those of each sweep go to their place.
+constexpr std::int64_t kTapsTogether = 32;
+
+/// Positions of the result, among which those of one sweep are one.
+constexpr std::int64_t kMostBetween = 16;
+
+/// How sweeps are cut into units of work: `bands` of rows, and of the regions of the slab `together` at a time. The
+/// regions are those of `all`, whose positions reach over the result: a sweep has as many, or one less in a dimension.
+/// A slab holds a part of the signal as it is, whose elements the positions step over.
 struct Cut {
+  Sweep all, first;
+  const Sweep* sweeps;
+  int count;
+  std::int64_t step[3] = {};  ///< between the elements of positions, which the sweeps are without
   Slab slab{};
   std::int64_t band = 0, bands = 0, row = 0;         ///< rows of a band; floats of one position of it
   std::int64_t regions = 0, together = 0, room = 0;  ///< floats of a region's slab
-  std::int64_t depth = 0;                            ///< terms
+  std::int64_t depth = 0;                            ///< terms of all sweeps
+  std::int64_t first_term[kMostTurns] = {};          ///< of each sweep, counted through them
   bool packs_all = false;                            ///< whether the weights of all terms of a band are packed
   bool keeps_all = false;                            ///< and those of all bands, one after another, as are slabs
   bool fills_all = false;                            ///< whether a slab holds all channels
-  bool copies = true;                                ///< else what the taps read is all in the signal, and read there
+  bool copies = false;                               ///< else what the taps read is all in the signal, and read there
+
+  /// A sweep of positions one element apart; several have no others.
+  const Sweep& sweep(int u) const { return count > 1 ? sweeps[u] : first; }
 };
 
 /// Whether more of the lanes are used than with positions along the vectors. What each way reaches of the peak where
 /// all of them are, is measured.
-bool is_faster(const Sweep& s, const Cut& c) {
+bool is_faster(const Cut& c) {
+  const Sweep& s = c.all;
   const std::int64_t width = s.positions[2], vectors = c.row / kLanes<float>;
-  if (width % kLanes<float> == 0) return false;
+  const bool is_spread = s.axis[2].to_step > 1;
+  if (width % kLanes<float> == 0 && !is_spread) return false;
   const double turned = double(c.band) / double(c.row) * (vectors == 1 ? 0.58 : 0.83);
   const double lanes = double(width) / double(ceil_div(width, kLanes<float>) * kLanes<float>);
   // Planes of few positions are packed once for each tap; the lines of many samples may be one plane.
-  const bool is_packed = (s.lines_only ? s.batch : s.positions[1]) * width < 32;
-  const double share = is_packed ? 0 : width < 12 ? 0.6 : c.depth > kDeepBlock ? 0.65 : 0.85;
+  const bool is_packed =
+      (s.lines_only ? s.batch : s.positions[1]) * width < 32 || (is_spread && s.lines_only && width <= 16);
+  const double share = is_packed                                 ? 0
+                       : is_spread && s.lines_only && width < 64 ? 0.3
+                       : width < 12                              ? 0.6
+                       : is_spread                               ? 0.75
+                       : c.depth > kDeepBlock                    ? 0.65
+                                                                 : 0.85;
   return turned > lanes * share;
 }
 
-/// Tells how; false if that is slower than other ways, or the slabs of one region are too large.
-bool plan(const Sweep& s, Cut& c) {
-  if (s.tap_count() != s.kernel[0] * s.kernel[1] * s.kernel[2]) return false;  // one of several
-  const Reach reach = find_reach(s, c.slab);
-  if (!reach.fits) return false;
-  c.band = equal_step(s.rows, 4 * 16, 16), c.bands = ceil_div(s.rows, c.band);
-  c.row = ceil_div(c.band, kLanes<float>) * kLanes<float>;
-  c.depth = s.channels * s.tap_count();
-  c.packs_all = c.depth * c.row <= kPackedWeights;
-  if (!is_faster(s, c)) return false;
-  Slab& slab = c.slab;
-  const std::int64_t most = kResultSize / c.row, height = s.positions[1], width = s.positions[2];
-  slab.width = equal_step(width, most, 1);
-  slab.lines = slab.width < width ? 1 : equal_step(height, most / width, 1);
-  for (int d = 0; d < 3; ++d) slab.extent[d] = 1 + reach.span[d];
-  slab.extent[1] += slab.lines - 1, slab.extent[2] += slab.width - 1;
-  slab.volume = slab.extent[0] * slab.extent[1] * slab.extent[2] * reach.grids;
-  const auto is_inside = [&](int d) {
-    const Axis& axis = s.axis[d];
-    return axis.stride == 1 && slab.low[d] >= 0 && slab.low[d] + reach.span[d] + s.positions[d] <= axis.length;
+/// Finds what the taps of all sweeps reach; false if slabs are not made for it.
+bool find_slab(Cut& c) {
+  for (int d = 0; d < 3; ++d) {
+    c.step[d] = std::exchange(c.first.axis[d].stride, 1);
+    c.all.positions[d] = ceil_div(c.all.result[d], c.all.axis[d].to_step);
+  }
+  std::int64_t end[3];
+  for (int u = 0; u < c.count; ++u) {
+    const Sweep& s = c.sweep(u);
+    Slab slab;
+    const Reach reach = find_reach(s, slab);
+    if (!reach.fits) return false;
+    for (int d = 0; d < 3; ++d) {
+      const std::int64_t low = slab.low[d], after = low + reach.span[d] + 1;
+      end[d] = u > 0 ? std::max(end[d], after) : after;
+      c.slab.low[d] = u > 0 ? std::min(c.slab.low[d], low) : low;
+      c.copies = c.copies || low < 0 || after + (s.positions[d] - 1) * c.step[d] > s.axis[d].length;
+    }
+  }
+  for (int d = 0; d < 3; ++d) c.slab.extent[d] = end[d] - c.slab.low[d];
+  return true;
+}
+
+/// Whether the weights of a row lie in the order of its terms.
+bool is_in_order(const Cut& c) { return c.count == 1 && c.all.w_channel == c.first.tap_count(); }
+
+/// Cuts what `c` has the sweeps of; false if that is slower than other ways, or the slabs of one region are too large.
+[[gnu::cold]] bool plan(Cut& c) {
+  const Sweep& s = c.all;
+  const std::int64_t kernel = s.kernel[0] * s.kernel[1] * s.kernel[2];
+  c.depth = 0;
+  for (int u = 0; u < c.count; ++u) {
+    c.first_term[u] = c.depth;
+    c.depth += s.channels * c.sweep(u).tap_count();
+  }
+  if (!find_slab(c)) return false;
+  const std::int64_t height = s.positions[1], width = s.positions[2];
+  const auto cut_rows = [&](std::int64_t vectors) {
+    c.band = equal_step(s.rows, vectors * 16, 16), c.bands = ceil_div(s.rows, c.band);
+    c.row = ceil_div(c.band, kLanes<float>) * kLanes<float>;
+    c.packs_all = c.depth * c.row <= kPackedWeights;
   };
-  if (is_inside(0) && is_inside(1) && is_inside(2)) {
-    c.copies = false;
-    for (int d = 0; d < 3; ++d) slab.low[d] = 0, slab.extent[d] = s.axis[d].length;
+  const std::int64_t fewest = is_in_order(c) ? 2 : 1;
+  for (std::int64_t vectors = 4; vectors >= fewest && !c.packs_all; --vectors) cut_rows(vectors);
+  if (!c.packs_all) cut_rows(4);
+  if (!c.packs_all && !is_in_order(c)) return false;
+  if (kernel > kDeepBlock && !is_in_order(c)) return false;
+  if (!is_faster(c)) return false;
+  Slab& slab = c.slab;
+  const std::int64_t between = s.axis[0].to_step * s.axis[1].to_step * s.axis[2].to_step;
+  if (between > kMostBetween) return false;
+  const std::int64_t most = std::min(kResultSize, kRightSize<float> / between - c.row) / c.row;
+  if (!c.copies) {
+    slab.low[0] = slab.low[1] = slab.low[2] = 0;
+    for (int d = 0; d < 3; ++d) slab.extent[d] = s.axis[d].length;
     slab.volume = s.signal_size;
   }
-  if (c.copies && slab.volume > kLeftSize<float>) return false;
+  slab.phases[0] = slab.phases[1] = slab.phases[2] = 1;
   // All channels at once where there is room for them.
   const auto room_of = [&](std::int64_t channels) { return c.copies ? slab.volume * channels + kLanes<float> : 1; };
+  slab.width = equal_step(width, most, 1);
+  slab.lines = slab.width < width ? 1 : equal_step(height, most / width, 1);
+  if (c.copies) {
+    slab.extent[1] += (slab.lines - 1) * c.step[1], slab.extent[2] += (slab.width - 1) * c.step[2];
+    slab.volume = slab.extent[0] * slab.extent[1] * slab.extent[2];
+    if (slab.extent[2] > kLeftSize<float> || slab.volume > kLeftSize<float>) return false;
+  }
   c.room = room_of(s.channels);
   c.fills_all = c.room <= kLeftSize<float>;
+  if (!c.fills_all && c.count > 1) return false;
   if (!c.fills_all) c.room = room_of(std::min(s.channels, (kStep - 1) / s.tap_count() + 2));
   if (c.room > kLeftSize<float>) return false;
   c.keeps_all = c.fills_all && c.packs_all && c.bands <= 64 && c.bands * c.depth * c.row <= kPackedWeights;
@@ -85,28 +149,50 @@ bool plan(const Sweep& s, Cut& c) {
   return true;
 }
 
-/// packed[q, r] = the weight of term k + q and row r, for n terms and `rows` rows.
-void pack_weights(const Sweep& s, const float* w, std::int64_t k, std::int64_t n, std::int64_t rows, float* packed,
-                  std::int64_t row) {
-  const std::int64_t taps = s.tap_count();
-  if (s.w_channel == taps) return pack_transposed(w + k, s.w_row, rows, n, packed, row);
-  for (std::int64_t c = k / taps, t = k % taps; n > 0; ++c, t = 0) {
-    const std::int64_t some = std::min(n, taps - t);
-    pack_transposed(w + c * s.w_channel + t, s.w_row, rows, some, packed, row);
-    packed += some * row;
-    n -= some;
-  }
+/// What a sweep has of a region of all.
+Region part_of(const Sweep& s, Region r) {
+  r.lines = r.d < s.positions[0] ? std::clamp<std::int64_t>(s.positions[1] - r.h, 0, r.lines) : 0;
+  r.width = std::clamp<std::int64_t>(s.positions[2] - r.w, 0, r.width);
+  return r;
 }
 
-/// y[r, i] = turned[i, r] + b[r], or +=, for `n` positions of `rows` rows; those of y are `channel` apart, positions of
-/// `turned` are `row`, and `b` may be null.
-[[gnu::noinline]] void store_turned(const float* turned, std::int64_t row, std::int64_t n, std::int64_t rows,
-                                    const float* b, float* y, std::int64_t channel, bool add) {
+std::int64_t positions_of(const Region& r) { return r.lines * r.width; }
+
+/// packed[q, r] = the weight of term q and row r, for all terms of the sweeps, one sweep after another.
+[[gnu::cold]] void pack_turned(const Cut& c, const float* w, std::int64_t rows, float* packed) {
+  const std::int64_t kernel = c.all.kernel[0] * c.all.kernel[1] * c.all.kernel[2], row = c.row;
+  // Where the weight of a tap goes, and how much further that of the next channel.
+  std::int64_t to[kDeepBlock], next[kDeepBlock];
+  for (std::int64_t t = 0; t < kernel; ++t) to[t] = -1;
+  for (int u = 0; u < c.count; ++u) {
+    const Sweep& s = c.sweeps[u];
+    const std::int64_t taps = s.tap_count();
+    Place tap{};
+    for (std::int64_t t = 0; t < taps; ++t, step(tap, s.taps))
+      to[s.weight(tap)] = (c.first_term[u] + t) * row, next[s.weight(tap)] = taps * row;
+  }
+  float some[kTapsTogether * 4 * 16];
+  for (std::int64_t channel = 0; channel < c.all.channels; ++channel, w += c.all.w_channel)
+    for (std::int64_t first = 0; first < kernel; first += kTapsTogether) {
+      const std::int64_t n = std::min(kTapsTogether, kernel - first);
+      pack_transposed(w + first, c.all.w_row, rows, n, some, row);
+      for (std::int64_t t = 0; t < n; ++t) {
+        if (to[first + t] < 0) continue;
+        float* const y = packed + to[first + t] + channel * next[first + t];
+        for (std::int64_t j = 0; j < row; j += kLanes<float>) store(load(some + t * row + j), y + j);
+      }
+    }
+}
+
+/// y[r, i] = turned[place[i], r] + b[r], or +=, for `n` positions of `rows` rows; those of y are `channel` apart, those
+/// of `turned` are `row`, and `b` may be null.
+[[gnu::noinline]] void store_turned(const float* turned, std::int64_t row, const std::int32_t* place, std::int64_t n,
+                                    std::int64_t rows, const float* b, float* y, std::int64_t channel, bool add) {
   for (std::int64_t j = 0; j < rows; j += kLanes<float>)
     for (std::int64_t i = 0; i < n; i += kLanes<float>) {
       Vector<float> square[kLanes<float>];
 #pragma GCC unroll 16
-      for (int l = 0; l < kLanes<float>; ++l) square[l] = load(turned + std::min(i + l, n - 1) * row + j);
+      for (int l = 0; l < kLanes<float>; ++l) square[l] = load(turned + place[std::min(i + l, n - 1)] * row + j);
       turn_square<float>(square);
       const LaneMask lanes = lanes_between(0, n - i);
       float* to = y + j * channel + i;
@@ -121,35 +207,39 @@ void pack_weights(const Sweep& s, const float* w, std::int64_t k, std::int64_t n
 /// What sums the units of work of one thread.
 class Units {
  public:
-  Units(const Sweep& s, const Cut& c, const float* x, const float* w) : s_(s), c_(c), x_(x), w_(w) {
+  Units(const Cut& c, const float* x, const float* w) : c_(c), s_(c.all), x_(x), w_(w) {
     for (std::int64_t q = 0; q < kStep; ++q) weight_term_[q] = q * c.row;
     for (std::int64_t v = 0; v * kLanes<float> < c.row; ++v) vector_[v] = v * kLanes<float>, count_[v] = kLanes<float>;
-    terms_.begin(s, &c.slab);
+    terms_.begin(c.sweep(0), &c.slab);
   }
 
   /// Sums the regions [from, to) for a band of rows of group `g`, from row `f` on.
   void sum(std::int64_t g, std::int64_t f, std::int64_t from, std::int64_t to, const float* b, float* y, bool add) {
     const std::int64_t rows = std::min(c_.band, s_.rows - f), channel = g * s_.rows + f;
-    std::int64_t positions = 0;
-    for (std::int64_t r = from; r < to; ++r) positions += positions_of(region(s_, c_.slab, r));
-    const auto multiply = [&](std::int64_t k, std::int64_t n, float* sums, std::int64_t, bool more) {
-      pack(g, f, rows, k, n);
-      multiply_step(g, from, to, k, n, sums, more);
-    };
-    sum_in_steps<float>(positions, c_.row, c_.depth, multiply, own_.result, c_.row, false, c_.row, kStep);
-    const float* sums = own_.result;
-    for (std::int64_t r = from; r < to; ++r) {
-      const Region area = region(s_, c_.slab, r);
-      const std::int64_t at = (area.d * s_.result[1] + area.h) * s_.result_line + area.w;
-      store_turned(sums, c_.row, positions_of(area), rows, b != nullptr ? b + channel : nullptr,
-                   y + area.sample * s_.result_sample() + channel * s_.result_size + at, s_.result_size, add);
-      sums += positions_of(area) * c_.row;
+    std::int64_t first[kMostTurns + 1] = {};
+    for (int u = 0; u < c_.count; ++u) {
+      const Sweep& s = c_.sweep(u);
+      if (c_.count > 1) terms_.begin(s, &c_.slab);
+      std::int64_t positions = 0;
+      for (std::int64_t r = from; r < to; ++r) positions += positions_of(part_of(s, region(s_, c_.slab, r)));
+      first[u + 1] = first[u] + positions;
+      const auto multiply = [&](std::int64_t k, std::int64_t n, float* sums, std::int64_t, bool more) {
+        pack(g, f, rows, c_.first_term[u] + k, n);
+        multiply_step(s, g, from, to, k, n, sums, more);
+      };
+      if (positions > 0)
+        sum_in_steps<float>(positions, c_.row, s.channels * s.tap_count(), multiply, own_.right + first[u] * c_.row,
+                            c_.row, false, c_.row, kStep);
     }
+    // One more, for the positions that no tap reaches.
+    for (std::int64_t j = 0; j < c_.row; j += kLanes<float>)
+      store(Vector<float>{}, own_.right + first[c_.count] * c_.row + j);
+    for (std::int64_t r = from; r < to; ++r)
+      store_region(region(s_, c_.slab, r), first, rows, b != nullptr ? b + channel : nullptr,
+                   y + channel * s_.result_size, add);
   }
 
  private:
-  static std::int64_t positions_of(const Region& r) { return r.lines * r.width; }
-
   /// Packs the weights of the terms [k, k + n), or of all terms, unless they are.
   void pack(std::int64_t g, std::int64_t f, std::int64_t rows, std::int64_t k, std::int64_t n) {
     const std::int64_t first = c_.packs_all ? 0 : k, count = c_.packs_all ? c_.depth : n;
@@ -162,46 +252,80 @@ class Units {
     const std::uint64_t bit = std::uint64_t{1} << at;
     if ((packed_bands_ & bit) != 0) return;
     packed_bands_ |= bit;
-    pack_weights(s_, w_ + g * s_.w_group + f * s_.w_row, first, count, rows, packed, c_.row);
+    const float* const w = w_ + g * s_.w_group + f * s_.w_row;
+    if (is_in_order(c_))
+      pack_transposed(w + first, s_.w_row, rows, count, packed, c_.row);
+    else
+      pack_turned(c_, w, rows, packed);
   }
 
-  /// sums[i, r] = the sum of the terms [k, k + n) at position i of the regions, or +=
-  void multiply_step(std::int64_t g, std::int64_t from, std::int64_t to, std::int64_t k, std::int64_t n, float* sums,
-                     bool more) {
-    const std::int64_t taps = s_.tap_count(), pitch = c_.slab.extent[2];
+  /// sums[i, r] = the sum of the terms [k, k + n) of a sweep at position i of the regions, or +=
+  void multiply_step(const Sweep& s, std::int64_t g, std::int64_t from, std::int64_t to, std::int64_t k, std::int64_t n,
+                     float* sums, bool more) {
+    const std::int64_t taps = s.tap_count(), pitch = c_.slab.extent[2];
     const std::int64_t channel = k / taps, channels = (k + n - 1) / taps + 1 - channel;
+    const std::int64_t first = c_.fills_all ? 0 : channel;  // that the slabs hold
     terms_.list_b(k, n, false);
     const bool is_filled = c_.fills_all && filled_[0] == g && filled_[1] == from;
     filled_[0] = g, filled_[1] = from;
-    ListedOperands<float> pair{nullptr,      1,      terms_.b, terms_.b_step, weights_,
-                               weight_term_, c_.row, vector_,  vector_,       count_};
+    ListedOperands<float> pair{nullptr,      c_.step[2], terms_.b, terms_.b_step, weights_,
+                               weight_term_, c_.row,     vector_,  vector_,       count_};
     float* slab = own_.left;
     for (std::int64_t r = from; r < to; ++r, slab += c_.room) {
-      const Region area = region(s_, c_.slab, r);
-      const float* signal = x_ + area.sample * s_.signal_sample() + g * s_.channels * s_.signal_size;
-      if (!c_.copies) {
-        pair.a = signal + channel * s_.signal_size + (area.d * s_.axis[1].length + area.h) * pitch + area.w;
-      } else if (c_.fills_all) {
-        if (!is_filled) fill_slab(s_, c_.slab, area, signal, 0, s_.channels, slab);
-        pair.a = slab + channel * c_.slab.volume;
-      } else {
-        fill_slab(s_, c_.slab, area, signal, channel, channels, slab);
-        pair.a = slab;
-      }
-      pair.lines = area.lines, pair.a_line = pitch;
-      if (c_.copies && area.lines == 1) {
-        // Regions of one line are the lines of one product.
+      const Region area = part_of(s, region(s_, c_.slab, r));
+      const float* signal = x_ + area.sample * s.signal_sample() + g * s.channels * s.signal_size;
+      Region read = area;
+      read.d *= c_.step[0], read.h *= c_.step[1], read.w *= c_.step[2];
+      if (!c_.copies)
+        pair.a = signal + channel * s.signal_size + (read.d * s.axis[1].length + read.h) * pitch + read.w;
+      else
+        pair.a = slab + (channel - first) * c_.slab.volume;
+      if (c_.copies && !is_filled)
+        fill_slab(s, c_.slab, read, signal, first, c_.fills_all ? s.channels : channels, slab);
+      pair.lines = area.lines, pair.a_line = pitch * c_.step[1];
+      if (c_.copies && area.lines == 1 && s.positions[0] == s_.positions[0]) {
+        // Regions that are all of one line are the lines of one product.
         if (r + 1 < to) continue;
         pair.a -= (r - from) * c_.room;
         pair.lines = to - from, pair.a_line = c_.room;
       }
-      multiply_block<float>(area.width, c_.row, n, pair, sums, c_.row, more);
+      if (positions_of(area) > 0) multiply_block<float>(area.width, c_.row, n, pair, sums, c_.row, more);
       sums += positions_of(area) * c_.row;
     }
   }
 
-  const Sweep& s_;
+  /// Stores what each sweep has of a region, whose results begin with position `first[u]`, and goes on there.
+  [[gnu::cold]] void store_region(const Region& r, std::int64_t (&first)[kMostTurns + 1], std::int64_t rows,
+                                  const float* b, float* y, bool add) {
+    const Axis(&axis)[3] = s_.axis;
+    std::int64_t begin[3] = {r.d, r.h, r.w}, extent[3] = {1, r.lines, r.width};
+    for (int d = 0; d < 3; ++d) {
+      begin[d] *= axis[d].to_step;
+      extent[d] = std::min(extent[d] * axis[d].to_step, s_.result[d] - begin[d]);
+    }
+    const std::int64_t plane = extent[1] * extent[2], n = extent[0] * plane;
+    std::int32_t place[kRightSize<float> / kLanes<float>];
+    std::fill_n(place, n, static_cast<std::int32_t>(first[c_.count]));
+    for (int u = 0; u < c_.count; ++u) {
+      const Sweep& s = c_.sweep(u);
+      const Region area = part_of(s, r);
+      auto at = static_cast<std::int32_t>(first[u]);
+      first[u] += positions_of(area);
+      std::int32_t* line = place + s.axis[0].to_first * plane + s.axis[1].to_first * extent[2] + s.axis[2].to_first;
+      for (std::int64_t h = 0; h < area.lines; ++h, line += s.axis[1].to_step * extent[2])
+        for (std::int64_t i = 0; i < area.width; ++i) line[i * s.axis[2].to_step] = at++;
+    }
+    // Whole lines lie one after another.
+    const bool is_whole = extent[2] == s_.result[2];
+    const std::int64_t run = is_whole ? plane : extent[2];
+    y += r.sample * s_.result_sample() + (begin[0] * s_.result[1] + begin[1]) * s_.result_line + begin[2];
+    for (std::int64_t i = 0; i < n; i += run)
+      store_turned(own_.right, c_.row, place + i, run, rows, b,
+                   y + (i / plane * s_.result[1] + i % plane / extent[2]) * s_.result_line, s_.result_size, add);
+  }
+
   const Cut& c_;
+  const Sweep& s_;  ///< what is the same for all sweeps
   const float *const x_, *const w_;
   const Scratch<float>& own_ = scratch<float>();
   Terms<float> terms_;
@@ -215,13 +339,13 @@ class Units {
 
 }  // namespace
 
-bool turned_sum(const Sweep& s, const float* x, const float* w, const float* b, float* y, bool add) {
-  Cut c;
-  if (!plan(s, c)) return false;
-  const std::int64_t blocks = ceil_div(c.regions, c.together), positions = s.batch * s.position_count();
-  parallel_for(s.groups * c.bands * blocks, parallel_work(ceil_div(positions, blocks) * c.row, c.depth),
-               [=, &s, &c](std::int64_t first, std::int64_t last) {
-                 Units units(s, c, x, w);
+bool turned_sum(const Sweep* sweeps, int count, const float* x, const float* w, const float* b, float* y, bool add) {
+  Cut c{sweeps[0], sweeps[0], sweeps, count};
+  if (!plan(c)) return false;
+  const std::int64_t blocks = ceil_div(c.regions, c.together), positions = c.all.batch * c.all.position_count();
+  parallel_for(c.all.groups * c.bands * blocks, parallel_work(ceil_div(positions, blocks) * c.row, c.depth),
+               [=, &c](std::int64_t first, std::int64_t last) {
+                 Units units(c, x, w);
                  for (std::int64_t unit = first; unit < last; ++unit) {
                    const std::int64_t g = unit / (c.bands * blocks), rest = unit % (c.bands * blocks);
                    // The bands of the same regions follow each other where everything is kept.
@@ -235,7 +359,7 @@ bool turned_sum(const Sweep& s, const float* x, const float* w, const float* b, 
 
 #else
 
-bool turned_sum(const Sweep&, const float*, const float*, const float*, float*, bool) { return false; }
+bool turned_sum(const Sweep*, int, const float*, const float*, const float*, float*, bool) { return false; }
 
 #endif
 

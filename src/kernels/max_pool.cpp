@@ -121,18 +121,18 @@ void take_taps(const T* x, std::int64_t stride, std::int64_t step, I at, std::in
   take_taps<0, K, kIndexed>(x, stride, step, at, n, best, where);
 }
 
-/// The same over all `taps` positions of a window's row.
+/// The same over all `taps` positions of a window's row. Float64 takes them one by one, to keep the library small.
 template <bool kIndexed, class I, class T>
 void take_row(const T* x, std::int64_t stride, std::int64_t step, std::int64_t taps, I at, std::int64_t n, T* best,
               I* where) {
+  constexpr std::int64_t most = sizeof(T) == 4 ? 3 : 1;
   for (std::int64_t left = taps; left > 0;) {
-    const std::int64_t k = left == 4 ? 2 : std::min<std::int64_t>(left, 3);
-    if (k == 3)
-      take_taps<3, kIndexed>(x, stride, step, at, n, best, where);
-    else if (k == 2)
-      take_taps<2, kIndexed>(x, stride, step, at, n, best, where);
-    else
-      take_taps<1, kIndexed>(x, stride, step, at, n, best, where);
+    const std::int64_t k = left == most + 1 ? (most + 1) / 2 : std::min(left, most);
+    if constexpr (most > 1) {
+      if (k == 3) take_taps<3, kIndexed>(x, stride, step, at, n, best, where);
+      if (k == 2) take_taps<2, kIndexed>(x, stride, step, at, n, best, where);
+    }
+    if (k == 1) take_taps<1, kIndexed>(x, stride, step, at, n, best, where);
     x += k * step;
     if (kIndexed) at += static_cast<I>(k * step);
     left -= k;
@@ -466,8 +466,7 @@ void adaptive_max_pool(const AdaptivePoolParams& p, const T* x, T* y, std::int64
 }
 
 template <class T>
-void adaptive_max_pool_backward(const AdaptivePoolParams& p, const T* dy, const std::int64_t* index, T* dx,
-                                bool add) {
+void adaptive_max_pool_backward(const AdaptivePoolParams& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
   if (!is_empty(p)) return backward(make_pool(p), dy, index, dx, add);
   if (!add) std::fill(dx, dx + p.planes * p.in[0] * p.in[1] * p.in[2], T(0));
 }
@@ -491,8 +490,7 @@ template void adaptive_max_pool_backward(const AdaptivePoolParams&, const float*
 template void max_pool(const SlidingPoolParams&, const double*, double*, std::int64_t*);
 template void max_pool_backward(const SlidingPoolParams&, const double*, const std::int64_t*, double*, bool);
 template void adaptive_max_pool(const AdaptivePoolParams&, const double*, double*, std::int64_t*);
-template void adaptive_max_pool_backward(const AdaptivePoolParams&, const double*, const std::int64_t*, double*,
-                                         bool);
+template void adaptive_max_pool_backward(const AdaptivePoolParams&, const double*, const std::int64_t*, double*, bool);
 #endif
 
 }  // namespace taper::kernels

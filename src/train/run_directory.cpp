@@ -12,6 +12,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "base/cpu_features.hpp"
 #include "base/fail.hpp"
 #include "config/json_text.hpp"
 #include "io/byte_source.hpp"
@@ -81,9 +82,8 @@ void point_latest_to(const std::string& folder, const std::string& name) {
 
 const char* processor() {
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f")) return "x86-64 avx512f";
-  if (__builtin_cpu_supports("avx2")) return __builtin_cpu_supports("fma") ? "x86-64 avx2 fma" : "x86-64 avx2";
+  if (TAPER_CPU_SUPPORTS("avx512f", AVX512F)) return "x86-64 avx512f";
+  if (TAPER_CPU_SUPPORTS("avx2", AVX2)) return TAPER_CPU_SUPPORTS("fma", FMA) ? "x86-64 avx2 fma" : "x86-64 avx2";
   return "x86-64";
 #elif defined(__aarch64__)
   return "aarch64";
