@@ -48,7 +48,7 @@ inline Sweep forward_sweep(const ConvParams& p) {
   for (int d = 0; d < 3; ++d) {
     s.positions[d] = s.result[d] = p.out[d];
     s.taps[d] = s.kernel[d] = p.kernel[d];
-    s.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.kernel[d] > 1 ? p.dilation[d] : 0};
+    s.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.kernel[d] > 1 ? p.dilation[d] : 0, 0, 1, 0, 1};
   }
   s.measure();
   s.lines_only = unit(p, 0) && unit(p, 1);

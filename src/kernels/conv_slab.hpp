@@ -5,7 +5,7 @@
 namespace taper::kernels {
 
 /// Quotient rounded down, for d > 0.
-inline std::int64_t floor_div(std::int64_t n, std::int64_t d) { return n / d - (n % d < 0); }
+inline std::int64_t floor_div(std::int64_t n, std::int64_t d) { return d == 1 ? n : n / d - (n % d < 0); }
 
 /// What some whole lines of positions, or a part of one, need of the signal, copied once: all taps of a channel find
 /// their elements in the copy, each at a distance of its own, so nothing is copied once for each tap.
@@ -61,17 +61,23 @@ struct Region {
   std::int64_t sample, d, h, w, lines, width;
 };
 
-inline std::int64_t region_count(const Sweep& s, const Slab& slab) {
-  return s.batch * s.positions[0] * ceil_div(s.positions[1], slab.lines) * ceil_div(s.positions[2], slab.width);
-}
+/// How many regions a sample has along each dimension.
+struct RegionGrid {
+  std::int64_t extent[3];
+
+  RegionGrid(const Sweep& s, const Slab& slab)
+      : extent{s.positions[0], slab.lines < s.positions[1] ? ceil_div(s.positions[1], slab.lines) : 1,
+               slab.width < s.positions[2] ? ceil_div(s.positions[2], slab.width) : 1} {}
+  std::int64_t count() const { return extent[0] * extent[1] * extent[2]; }
+};
 
 [[gnu::noinline]] inline Region region(const Sweep& s, const Slab& slab, std::int64_t index) {
-  const std::int64_t extent[3] = {s.positions[0], ceil_div(s.positions[1], slab.lines),
-                                  ceil_div(s.positions[2], slab.width)};
-  const Place p = locate(index, extent);
+  const Place p = locate(index, RegionGrid(s, slab).extent);
   const std::int64_t h = p.at[1] * slab.lines, w = p.at[2] * slab.width;
   return {p.sample, p.at[0], h, w, std::min(slab.lines, s.positions[1] - h), std::min(slab.width, s.positions[2] - w)};
 }
+
+inline std::int64_t region_count(const Sweep& s, const Slab& slab) { return s.batch * RegionGrid(s, slab).count(); }
 
 /// How far the taps of a sweep reach beyond its positions, in elements of a grid.
 struct Reach {

@@ -68,8 +68,8 @@ struct Piece {
 /// In the kernel, the tap is `first_tap + t * tap_step`; in the result, the position is `to_first + i * to_step`.
 struct Axis {
   std::int64_t length, stride, shift, shift_step;
-  std::int64_t first_tap = 0, tap_step = 1;
-  std::int64_t to_first = 0, to_step = 1;
+  std::int64_t first_tap, tap_step;  ///< 0 and 1 for all taps
+  std::int64_t to_first, to_step;    ///< 0 and 1 for all positions
 
   /// The element that tap `t` finds at position `i`; -1 if there is none.
   std::int64_t element(std::int64_t i, std::int64_t t) const {

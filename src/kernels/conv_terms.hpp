@@ -1,5 +1,7 @@
 #pragma once
 
+#include <utility>
+
 #include "kernels/conv_slab.hpp"
 
 namespace taper::kernels {
@@ -16,15 +18,10 @@ class Terms {
   std::int64_t a_step, b_step;  ///< as in `ListedOperands`
 
   /// Begins with a sweep. `slab` is null for packed operands.
-  [[gnu::noinline]] void begin(const Sweep& s, const Slab* slab) {
+  void begin(const Sweep& s, const Slab* slab) {
     s_ = &s, slab_ = slab, taps_ = s.tap_count();
     listed_a_ = listed_b_ = {};
-    Place p{};
-    for (std::int64_t t = 0; t < std::min(taps_, kDeepBlock); ++t, step(p, s.taps)) {
-      tap_a_[t] = of_tap(kWeight, p);
-      if (slab) tap_b_[t] = of_tap(kSlab, p);
-      tap_signal_[t] = of_tap(kSignal, p);
-    }
+    for (bool& is_known : is_known_) is_known = false;
   }
 
   /// Lists the results of `lines` lines of `width` positions, which have vectors of their own, `line` apart. Where they
@@ -38,21 +35,21 @@ class Terms {
       }
   }
   /// Lists where the weights of the terms [k, k + n) lie.
-  void list_a(std::int64_t k, std::int64_t n) { list({k, n, kWeight}, listed_a_, a, a_step, 0, s_->w_channel, tap_a_); }
+  void list_a(std::int64_t k, std::int64_t n) { list({k, n, kWeight}, listed_a_, a, a_step, 0, s_->w_channel); }
   /// Lists where the terms [k, k + n) find their elements: in the slab of the channels from `k / taps` on, or in a line
   /// of the signal.
   void list_b(std::int64_t k, std::int64_t n, bool in_signal) {
     if (in_signal)
-      list({k, n, kSignal}, listed_b_, b, b_step, 0, s_->signal_size, tap_signal_);
+      list({k, n, kSignal}, listed_b_, b, b_step, 0, s_->signal_size);
     else
-      list({k, n, kSlab}, listed_b_, b, b_step, k / taps_, slab_->volume, tap_b_);
+      list({k, n, kSlab}, listed_b_, b, b_step, k / taps_, slab_->volume);
   }
 
  private:
-  enum Kind { kNone, kWeight, kSlab, kSignal };
+  enum Kind { kWeight, kSlab, kSignal };
   struct Listed {
-    std::int64_t k, n;
-    Kind kind;
+    std::int64_t k = 0, n = 0;  ///< no terms at first
+    Kind kind = kWeight;
 
     bool operator==(const Listed&) const = default;
   };
@@ -63,13 +60,17 @@ class Terms {
            : kind == kSlab ? slab_->element(*s_, tap)
                            : s_->axis[2].shift + tap.at[2] * s_->axis[2].shift_step;
   }
-  /// to[q] = (channel - first) * stride + what the tap adds, which `table` tells where it is long enough; unless it is
-  /// `listed` already, as for most blocks.
+  /// to[q] = (channel - first) * stride + what the tap adds, unless it is `listed` already, as for most blocks.
   [[gnu::noinline]] void list(const Listed& terms, Listed& listed, std::int64_t* to, std::int64_t& each,
-                              std::int64_t first, std::int64_t stride, const std::int64_t* table) {
+                              std::int64_t first, std::int64_t stride) {
     if (terms == listed) return;
     listed = terms;
     const auto [k, n, kind] = terms;
+    std::int64_t* const table = of_tap_[kind];
+    if (!std::exchange(is_known_[kind], true)) {
+      Place p{};
+      for (std::int64_t t = 0; t < std::min(taps_, kDeepBlock); ++t, step(p, s_->taps)) table[t] = of_tap(kind, p);
+    }
     std::int64_t c = k / taps_, t = k % taps_;
     for (std::int64_t q = 0; q < n; ++c, t = 0) {
       const std::int64_t end = std::min(n, q + taps_ - t), base = (c - first) * stride;
@@ -87,7 +88,8 @@ class Terms {
   const Sweep* s_;
   const Slab* slab_;
   Listed listed_a_, listed_b_;
-  std::int64_t taps_, tap_a_[kDeepBlock], tap_b_[kDeepBlock], tap_signal_[kDeepBlock];
+  std::int64_t taps_, of_tap_[3][kDeepBlock];  ///< of the first taps, once they are known
+  bool is_known_[3];
 };
 
 }  // namespace

@@ -23,38 +23,64 @@ constexpr std::int64_t kStep = kChain<float>;
 /// Taps of a kernel whose weights are packed at a time, before those of each sweep go to their place.
 constexpr std::int64_t kTapsTogether = 32;
 
-/// Positions of the result, among which those of one sweep are one.
+/// The most positions of the result, among which those of one sweep are one.
 constexpr std::int64_t kMostBetween = 16;
 
 /// How sweeps are cut into units of work: `bands` of rows, and of the regions of the slab `together` at a time. The
 /// regions are those of `all`, whose positions reach over the result: a sweep has as many, or one less in a dimension.
 /// A slab holds a part of the signal as it is, whose elements the positions step over.
 struct Cut {
-  Sweep all, first;
-  const Sweep* sweeps;
+  const Sweep *all, *sweeps;
   int count;
-  std::int64_t step[3] = {};  ///< between the elements of positions, which the sweeps are without
+  std::int64_t step[3];      ///< between the elements of positions, which the sweeps are without
+  std::int64_t between = 1;  ///< positions of the result, among which those of one sweep are one
   Slab slab{};
   std::int64_t band = 0, bands = 0, row = 0;         ///< rows of a band; floats of one position of it
   std::int64_t regions = 0, together = 0, room = 0;  ///< floats of a region's slab
   std::int64_t depth = 0;                            ///< terms of all sweeps
-  std::int64_t first_term[kMostTurns] = {};          ///< of each sweep, counted through them
+  std::int64_t first_term[kMostTurns];               ///< of each sweep, counted through them
   bool packs_all = false;                            ///< whether the weights of all terms of a band are packed
   bool keeps_all = false;                            ///< and those of all bands, one after another, as are slabs
   bool fills_all = false;                            ///< whether a slab holds all channels
   bool copies = false;                               ///< else what the taps read is all in the signal, and read there
 
-  /// A sweep of positions one element apart; several have no others.
-  const Sweep& sweep(int u) const { return count > 1 ? sweeps[u] : first; }
+  /// Begins with sweeps; several have elements one apart.
+  Cut(const Sweep* these, int n) : all(these), sweeps(these), count(n) {
+    bool is_stepping = false;
+    for (int d = 0; d < 3; ++d) {
+      step[d] = these->axis[d].stride, between *= these->axis[d].to_step;
+      is_stepping = is_stepping || step[d] > 1;
+    }
+    if (is_stepping) {
+      own_[0] = *these;
+      for (Axis& axis : own_[0].axis) axis.stride = 1;
+      sweeps = own_;
+    }
+    if (between > 1) {
+      own_[1] = *these;
+      for (int d = 0; d < 3; ++d) own_[1].positions[d] = ceil_div(these->result[d], these->axis[d].to_step);
+      all = own_ + 1;
+    }
+    for (int u = 0; u < n; ++u) {
+      first_term[u] = depth;
+      depth += these->channels * these[u].tap_count();
+    }
+  }
+  Cut(const Cut&) = delete;
+
+ private:
+  Sweep own_[2];  ///< the first without steps, and what `all` is if it is none of the sweeps
 };
 
 /// Whether more of the lanes are used than with positions along the vectors. What each way reaches of the peak where
 /// all of them are, is measured.
 bool is_faster(const Cut& c) {
-  const Sweep& s = c.all;
+  const Sweep& s = *c.all;
   const std::int64_t width = s.positions[2], vectors = c.row / kLanes<float>;
-  const bool is_spread = s.axis[2].to_step > 1;
+  const bool is_spread = c.between > 1;
   if (width % kLanes<float> == 0 && !is_spread) return false;
+  // A few products are faster than the lists of several sums.
+  if (is_spread && double(s.batch * s.position_count()) * double(s.rows * c.depth) < 4096) return false;
   const double turned = double(c.band) / double(c.row) * (vectors == 1 ? 0.58 : 0.83);
   const double lanes = double(width) / double(ceil_div(width, kLanes<float>) * kLanes<float>);
   // Planes of few positions are packed once for each tap; the lines of many samples may be one plane.
@@ -71,13 +97,9 @@ bool is_faster(const Cut& c) {
 
 /// Finds what the taps of all sweeps reach; false if slabs are not made for it.
 bool find_slab(Cut& c) {
-  for (int d = 0; d < 3; ++d) {
-    c.step[d] = std::exchange(c.first.axis[d].stride, 1);
-    c.all.positions[d] = ceil_div(c.all.result[d], c.all.axis[d].to_step);
-  }
   std::int64_t end[3];
   for (int u = 0; u < c.count; ++u) {
-    const Sweep& s = c.sweep(u);
+    const Sweep& s = c.sweeps[u];
     Slab slab;
     const Reach reach = find_reach(s, slab);
     if (!reach.fits) return false;
@@ -93,18 +115,11 @@ bool find_slab(Cut& c) {
 }
 
 /// Whether the weights of a row lie in the order of its terms.
-bool is_in_order(const Cut& c) { return c.count == 1 && c.all.w_channel == c.first.tap_count(); }
+bool is_in_order(const Cut& c) { return c.count == 1 && c.all->w_channel == c.sweeps->tap_count(); }
 
-/// Cuts what `c` has the sweeps of; false if that is slower than other ways, or the slabs of one region are too large.
-[[gnu::cold]] bool plan(Cut& c) {
-  const Sweep& s = c.all;
-  const std::int64_t kernel = s.kernel[0] * s.kernel[1] * s.kernel[2];
-  c.depth = 0;
-  for (int u = 0; u < c.count; ++u) {
-    c.first_term[u] = c.depth;
-    c.depth += s.channels * c.sweep(u).tap_count();
-  }
-  if (!find_slab(c)) return false;
+/// Cuts the sweeps; false if that is slower than other ways, or the slabs of one region are too large.
+[[gnu::noinline]] bool plan(Cut& c) {
+  const Sweep& s = *c.all;
   const std::int64_t height = s.positions[1], width = s.positions[2];
   const auto cut_rows = [&](std::int64_t vectors) {
     c.band = equal_step(s.rows, vectors * 16, 16), c.bands = ceil_div(s.rows, c.band);
@@ -114,13 +129,10 @@ bool is_in_order(const Cut& c) { return c.count == 1 && c.all.w_channel == c.fir
   const std::int64_t fewest = is_in_order(c) ? 2 : 1;
   for (std::int64_t vectors = 4; vectors >= fewest && !c.packs_all; --vectors) cut_rows(vectors);
   if (!c.packs_all) cut_rows(4);
-  if (!c.packs_all && !is_in_order(c)) return false;
-  if (kernel > kDeepBlock && !is_in_order(c)) return false;
-  if (!is_faster(c)) return false;
+  if (!is_in_order(c) && (!c.packs_all || s.kernel[0] * s.kernel[1] * s.kernel[2] > kDeepBlock)) return false;
+  if (c.between > kMostBetween || !is_faster(c) || !find_slab(c)) return false;
   Slab& slab = c.slab;
-  const std::int64_t between = s.axis[0].to_step * s.axis[1].to_step * s.axis[2].to_step;
-  if (between > kMostBetween) return false;
-  const std::int64_t most = std::min(kResultSize, kRightSize<float> / between - c.row) / c.row;
+  const std::int64_t most = std::min(kResultSize, kRightSize<float> / c.between - c.row) / c.row;
   if (!c.copies) {
     slab.low[0] = slab.low[1] = slab.low[2] = 0;
     for (int d = 0; d < 3; ++d) slab.extent[d] = s.axis[d].length;
@@ -159,8 +171,13 @@ Region part_of(const Sweep& s, Region r) {
 std::int64_t positions_of(const Region& r) { return r.lines * r.width; }
 
 /// packed[q, r] = the weight of term q and row r, for all terms of the sweeps, one sweep after another.
-[[gnu::cold]] void pack_turned(const Cut& c, const float* w, std::int64_t rows, float* packed) {
-  const std::int64_t kernel = c.all.kernel[0] * c.all.kernel[1] * c.all.kernel[2], row = c.row;
+[[gnu::noinline]] void pack_turned(const Cut& c, const float* w, std::int64_t rows, float* packed) {
+  const std::int64_t kernel = c.all->kernel[0] * c.all->kernel[1] * c.all->kernel[2], row = c.row;
+  if (c.count == 1 && c.depth == kernel * c.all->channels) {
+    for (std::int64_t channel = 0; channel < c.all->channels; ++channel, packed += kernel * row)
+      pack_transposed(w + channel * c.all->w_channel, c.all->w_row, rows, kernel, packed, row);
+    return;
+  }
   // Where the weight of a tap goes, and how much further that of the next channel.
   std::int64_t to[kDeepBlock], next[kDeepBlock];
   for (std::int64_t t = 0; t < kernel; ++t) to[t] = -1;
@@ -172,10 +189,10 @@ std::int64_t positions_of(const Region& r) { return r.lines * r.width; }
       to[s.weight(tap)] = (c.first_term[u] + t) * row, next[s.weight(tap)] = taps * row;
   }
   float some[kTapsTogether * 4 * 16];
-  for (std::int64_t channel = 0; channel < c.all.channels; ++channel, w += c.all.w_channel)
+  for (std::int64_t channel = 0; channel < c.all->channels; ++channel, w += c.all->w_channel)
     for (std::int64_t first = 0; first < kernel; first += kTapsTogether) {
       const std::int64_t n = std::min(kTapsTogether, kernel - first);
-      pack_transposed(w + first, c.all.w_row, rows, n, some, row);
+      pack_transposed(w + first, c.all->w_row, rows, n, some, row);
       for (std::int64_t t = 0; t < n; ++t) {
         if (to[first + t] < 0) continue;
         float* const y = packed + to[first + t] + channel * next[first + t];
@@ -207,10 +224,10 @@ std::int64_t positions_of(const Region& r) { return r.lines * r.width; }
 /// What sums the units of work of one thread.
 class Units {
  public:
-  Units(const Cut& c, const float* x, const float* w) : c_(c), s_(c.all), x_(x), w_(w) {
+  Units(const Cut& c, const float* x, const float* w) : c_(c), s_(*c.all), x_(x), w_(w) {
     for (std::int64_t q = 0; q < kStep; ++q) weight_term_[q] = q * c.row;
     for (std::int64_t v = 0; v * kLanes<float> < c.row; ++v) vector_[v] = v * kLanes<float>, count_[v] = kLanes<float>;
-    terms_.begin(c.sweep(0), &c.slab);
+    terms_.begin(c.sweeps[0], &c.slab);
   }
 
   /// Sums the regions [from, to) for a band of rows of group `g`, from row `f` on.
@@ -218,10 +235,10 @@ class Units {
     const std::int64_t rows = std::min(c_.band, s_.rows - f), channel = g * s_.rows + f;
     std::int64_t first[kMostTurns + 1] = {};
     for (int u = 0; u < c_.count; ++u) {
-      const Sweep& s = c_.sweep(u);
+      const Sweep& s = c_.sweeps[u];
       if (c_.count > 1) terms_.begin(s, &c_.slab);
       std::int64_t positions = 0;
-      for (std::int64_t r = from; r < to; ++r) positions += positions_of(part_of(s, region(s_, c_.slab, r)));
+      for (std::int64_t r = from; r < to; ++r) positions += positions_of(area(s, r));
       first[u + 1] = first[u] + positions;
       const auto multiply = [&](std::int64_t k, std::int64_t n, float* sums, std::int64_t, bool more) {
         pack(g, f, rows, c_.first_term[u] + k, n);
@@ -240,6 +257,11 @@ class Units {
   }
 
  private:
+  /// What a sweep has of region `r`.
+  Region area(const Sweep& s, std::int64_t r) const {
+    const Region all = region(s_, c_.slab, r);
+    return c_.between > 1 ? part_of(s, all) : all;
+  }
   /// Packs the weights of the terms [k, k + n), or of all terms, unless they are.
   void pack(std::int64_t g, std::int64_t f, std::int64_t rows, std::int64_t k, std::int64_t n) {
     const std::int64_t first = c_.packs_all ? 0 : k, count = c_.packs_all ? c_.depth : n;
@@ -272,7 +294,7 @@ class Units {
                                weight_term_, c_.row,     vector_,  vector_,       count_};
     float* slab = own_.left;
     for (std::int64_t r = from; r < to; ++r, slab += c_.room) {
-      const Region area = part_of(s, region(s_, c_.slab, r));
+      const Region area = this->area(s, r);
       const float* signal = x_ + area.sample * s.signal_sample() + g * s.channels * s.signal_size;
       Region read = area;
       read.d *= c_.step[0], read.h *= c_.step[1], read.w *= c_.step[2];
@@ -295,8 +317,8 @@ class Units {
   }
 
   /// Stores what each sweep has of a region, whose results begin with position `first[u]`, and goes on there.
-  [[gnu::cold]] void store_region(const Region& r, std::int64_t (&first)[kMostTurns + 1], std::int64_t rows,
-                                  const float* b, float* y, bool add) {
+  [[gnu::noinline]] void store_region(const Region& r, std::int64_t (&first)[kMostTurns + 1], std::int64_t rows,
+                                      const float* b, float* y, bool add) {
     const Axis(&axis)[3] = s_.axis;
     std::int64_t begin[3] = {r.d, r.h, r.w}, extent[3] = {1, r.lines, r.width};
     for (int d = 0; d < 3; ++d) {
@@ -307,7 +329,7 @@ class Units {
     std::int32_t place[kRightSize<float> / kLanes<float>];
     std::fill_n(place, n, static_cast<std::int32_t>(first[c_.count]));
     for (int u = 0; u < c_.count; ++u) {
-      const Sweep& s = c_.sweep(u);
+      const Sweep& s = c_.sweeps[u];
       const Region area = part_of(s, r);
       auto at = static_cast<std::int32_t>(first[u]);
       first[u] += positions_of(area);
@@ -340,10 +362,10 @@ class Units {
 }  // namespace
 
 bool turned_sum(const Sweep* sweeps, int count, const float* x, const float* w, const float* b, float* y, bool add) {
-  Cut c{sweeps[0], sweeps[0], sweeps, count};
+  Cut c(sweeps, count);
   if (!plan(c)) return false;
-  const std::int64_t blocks = ceil_div(c.regions, c.together), positions = c.all.batch * c.all.position_count();
-  parallel_for(c.all.groups * c.bands * blocks, parallel_work(ceil_div(positions, blocks) * c.row, c.depth),
+  const std::int64_t blocks = ceil_div(c.regions, c.together), positions = c.all->batch * c.all->position_count();
+  parallel_for(c.all->groups * c.bands * blocks, parallel_work(ceil_div(positions, blocks) * c.row, c.depth),
                [=, &c](std::int64_t first, std::int64_t last) {
                  Units units(c, x, w);
                  for (std::int64_t unit = first; unit < last; ++unit) {
