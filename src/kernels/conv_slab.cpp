@@ -112,7 +112,8 @@ void pack_taps(const Sweep& s, const T* x, std::int64_t k, std::int64_t n, std::
 template <class T>
 void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* x, std::int64_t first, std::int64_t n,
                T* to) {
-  const std::int64_t base[3] = {region.d + slab.low[0], region.h + slab.low[1], region.w + slab.low[2]};
+  const std::int64_t base[3] = {region.d * slab.step[0] + slab.low[0], region.h * slab.step[1] + slab.low[1],
+                                region.w * slab.step[2] + slab.low[2]};
   const Axis *depth = &s.axis[0], *height = &s.axis[1], *width = &s.axis[2];
   // Lines are filled in the order that they lie in: zeros may go on into the next one, and beyond the last.
   const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
@@ -184,7 +185,7 @@ Ahead<T> source(const Sweep& s, const Slab& slab, const Region& r, const T* x, s
   std::int64_t from[3], count[3];
   for (int d = 0; d < 3; ++d) {
     const Axis& axis = s.axis[d];
-    from[d] = std::clamp<std::int64_t>((first[d] + slab.low[d]) * axis.stride, 0, axis.length);
+    from[d] = std::clamp<std::int64_t>((first[d] * slab.step[d] + slab.low[d]) * axis.stride, 0, axis.length);
     count[d] = std::min(slab.extent[d] * axis.stride, axis.length - from[d]);
   }
   x += from[0] * s.axis[1].length * s.axis[2].length + from[1] * s.signal_line + from[2];

@@ -11,18 +11,20 @@ inline std::int64_t floor_div(std::int64_t n, std::int64_t d) { return d == 1 ? 
 /// their elements in the copy, each at a distance of its own, so nothing is copied once for each tap.
 ///
 /// A channel's slab holds one grid for each remainder of the elements' coordinates by the strides, so that positions
-/// next to each other find elements next to each other.
+/// next to each other find elements next to each other. Or it holds a part of the signal as it is, over which positions
+/// step; the sweep then has strides of one.
 struct Slab {
-  bool use = false;           ///< whether it is expected to be faster than packing
-  bool direct;                ///< results go from the registers to where they belong
-  bool overlap = false;       ///< a line's last vector ends where the line does
-  std::int64_t lines, width;  ///< of positions in a full region
-  std::int64_t result_line;   ///< distance of the lines in a block of results
-  std::int64_t low[3];        ///< the first element of a grid, counted from the first position's
-  std::int64_t extent[3];     ///< of a grid
-  std::uint64_t phases[3];    ///< bit r: some tap needs the grid of remainder r
-  std::int64_t volume;        ///< of a channel
-  std::int64_t row;           ///< distance of the rows in a block of results
+  bool use = false;                  ///< whether it is expected to be faster than packing
+  bool direct;                       ///< results go from the registers to where they belong
+  bool overlap = false;              ///< a line's last vector ends where the line does
+  std::int64_t lines, width;         ///< of positions in a full region
+  std::int64_t result_line;          ///< distance of the lines in a block of results
+  std::int64_t low[3];               ///< the first element of a grid, counted from the first position's
+  std::int64_t extent[3];            ///< of a grid
+  std::uint64_t phases[3];           ///< bit r: some tap needs the grid of remainder r
+  std::int64_t volume;               ///< of a channel
+  std::int64_t row;                  ///< distance of the rows in a block of results
+  std::int64_t step[3] = {1, 1, 1};  ///< of the positions, in elements of a grid
 
   std::int64_t columns() const { return (lines - 1) * result_line + width; }
   /// Whether each line begins with a vector of its own.

@@ -32,7 +32,6 @@ constexpr std::int64_t kMostBetween = 16;
 struct Cut {
   const Sweep *all, *sweeps;
   int count;
-  std::int64_t step[3];      ///< between the elements of positions, which the sweeps are without
   std::int64_t between = 1;  ///< positions of the result, among which those of one sweep are one
   Slab slab{};
   std::int64_t band = 0, bands = 0, row = 0;         ///< rows of a band; floats of one position of it
@@ -48,8 +47,8 @@ struct Cut {
   Cut(const Sweep* these, int n) : all(these), sweeps(these), count(n) {
     bool is_stepping = false;
     for (int d = 0; d < 3; ++d) {
-      step[d] = these->axis[d].stride, between *= these->axis[d].to_step;
-      is_stepping = is_stepping || step[d] > 1;
+      slab.step[d] = these->axis[d].stride, between *= these->axis[d].to_step;
+      is_stepping = is_stepping || slab.step[d] > 1;
     }
     if (is_stepping) {
       own_[0] = *these;
@@ -78,7 +77,8 @@ bool is_faster(const Cut& c) {
   const Sweep& s = *c.all;
   const std::int64_t width = s.positions[2], vectors = c.row / kLanes<float>;
   const bool is_spread = c.between > 1;
-  if (width % kLanes<float> == 0 && !is_spread) return false;
+  const bool is_stepping = c.slab.step[2] > 1;
+  if (width % kLanes<float> == 0 && !is_spread && !is_stepping) return false;
   // A few products are faster than the lists of several sums.
   if (is_spread && double(s.batch * s.position_count()) * double(s.rows * c.depth) < 4096) return false;
   const double turned = double(c.band) / double(c.row) * (vectors == 1 ? 0.58 : 0.83);
@@ -87,6 +87,7 @@ bool is_faster(const Cut& c) {
   const bool is_packed =
       (s.lines_only ? s.batch : s.positions[1]) * width < 32 || (is_spread && s.lines_only && width <= 16);
   const double share = is_packed                                 ? 0
+                       : is_stepping                             ? (width < 12 ? 0.05 : 0.45)
                        : is_spread && s.lines_only && width < 64 ? 0.3
                        : width < 12                              ? 0.6
                        : is_spread                               ? 0.75
@@ -107,7 +108,7 @@ bool find_slab(Cut& c) {
       const std::int64_t low = slab.low[d], after = low + reach.span[d] + 1;
       end[d] = u > 0 ? std::max(end[d], after) : after;
       c.slab.low[d] = u > 0 ? std::min(c.slab.low[d], low) : low;
-      c.copies = c.copies || low < 0 || after + (s.positions[d] - 1) * c.step[d] > s.axis[d].length;
+      c.copies = c.copies || low < 0 || after + (s.positions[d] - 1) * c.slab.step[d] > s.axis[d].length;
     }
   }
   for (int d = 0; d < 3; ++d) c.slab.extent[d] = end[d] - c.slab.low[d];
@@ -118,7 +119,7 @@ bool find_slab(Cut& c) {
 bool is_in_order(const Cut& c) { return c.count == 1 && c.all->w_channel == c.sweeps->tap_count(); }
 
 /// Cuts the sweeps; false if that is slower than other ways, or the slabs of one region are too large.
-[[gnu::noinline]] bool plan(Cut& c) {
+[[gnu::cold]] bool plan(Cut& c) {
   const Sweep& s = *c.all;
   const std::int64_t height = s.positions[1], width = s.positions[2];
   const auto cut_rows = [&](std::int64_t vectors) {
@@ -144,7 +145,7 @@ bool is_in_order(const Cut& c) { return c.count == 1 && c.all->w_channel == c.sw
   slab.width = equal_step(width, most, 1);
   slab.lines = slab.width < width ? 1 : equal_step(height, most / width, 1);
   if (c.copies) {
-    slab.extent[1] += (slab.lines - 1) * c.step[1], slab.extent[2] += (slab.width - 1) * c.step[2];
+    slab.extent[1] += (slab.lines - 1) * c.slab.step[1], slab.extent[2] += (slab.width - 1) * c.slab.step[2];
     slab.volume = slab.extent[0] * slab.extent[1] * slab.extent[2];
     if (slab.extent[2] > kLeftSize<float> || slab.volume > kLeftSize<float>) return false;
   }
@@ -290,21 +291,21 @@ class Units {
     terms_.list_b(k, n, false);
     const bool is_filled = c_.fills_all && filled_[0] == g && filled_[1] == from;
     filled_[0] = g, filled_[1] = from;
-    ListedOperands<float> pair{nullptr,      c_.step[2], terms_.b, terms_.b_step, weights_,
-                               weight_term_, c_.row,     vector_,  vector_,       count_};
+    ListedOperands<float> pair{nullptr,      c_.slab.step[2], terms_.b, terms_.b_step, weights_,
+                               weight_term_, c_.row,          vector_,  vector_,       count_};
     float* slab = own_.left;
     for (std::int64_t r = from; r < to; ++r, slab += c_.room) {
       const Region area = this->area(s, r);
       const float* signal = x_ + area.sample * s.signal_sample() + g * s.channels * s.signal_size;
-      Region read = area;
-      read.d *= c_.step[0], read.h *= c_.step[1], read.w *= c_.step[2];
       if (!c_.copies)
-        pair.a = signal + channel * s.signal_size + (read.d * s.axis[1].length + read.h) * pitch + read.w;
+        pair.a = signal + channel * s.signal_size +
+                 (area.d * c_.slab.step[0] * s.axis[1].length + area.h * c_.slab.step[1]) * pitch +
+                 area.w * c_.slab.step[2];
       else
         pair.a = slab + (channel - first) * c_.slab.volume;
       if (c_.copies && !is_filled)
-        fill_slab(s, c_.slab, read, signal, first, c_.fills_all ? s.channels : channels, slab);
-      pair.lines = area.lines, pair.a_line = pitch * c_.step[1];
+        fill_slab(s, c_.slab, area, signal, first, c_.fills_all ? s.channels : channels, slab);
+      pair.lines = area.lines, pair.a_line = pitch * c_.slab.step[1];
       if (c_.copies && area.lines == 1 && s.positions[0] == s_.positions[0]) {
         // Regions that are all of one line are the lines of one product.
         if (r + 1 < to) continue;

@@ -1,4 +1,5 @@
 #include <numeric>
+#include <utility>
 
 #include "kernels/conv.hpp"
 #include "kernels/conv_geometry.hpp"
@@ -19,28 +20,36 @@ struct WeightBlock {
   std::int64_t group, c, rows, o, columns, t, taps;
 };
 
-/// A slab whose regions have at most `positions` positions in at most `vectors` vectors, for `channels` channels.
-template <class T>
-Slab plan_weight_slab(const Sweep& s, std::int64_t channels, std::int64_t positions, std::int64_t vectors) {
+/// What regions and their slabs are limited to.
+struct RegionLimits {
+  std::int64_t positions, vectors;  ///< of a region, in vectors of `lanes` positions of a line
+  std::int64_t lanes, room;         ///< elements of the slabs of all channels together
+};
+
+/// A slab for `channels` channels; the positions take `step` elements of its grids.
+[[gnu::cold]] Slab plan_weight_slab(const Sweep& s, const std::int64_t (&step)[3], std::int64_t channels,
+                                    const RegionLimits& most) {
   Slab slab{};
+  std::copy_n(step, 3, slab.step);
   const Reach reach = find_reach(s, slab);
   if (!reach.fits) return slab;
-  const std::int64_t parts = ceil_div(s.positions[2], std::min(positions, vectors * kLanes<T>));
-  slab.width = ceil_div(ceil_div(s.positions[2], parts), kLanes<T>) * kLanes<T>;
+  const std::int64_t parts = ceil_div(s.positions[2], std::min(most.positions, most.vectors * most.lanes));
+  slab.width = ceil_div(ceil_div(s.positions[2], parts), most.lanes) * most.lanes;
   slab.width = std::min(slab.width, s.positions[2]);
-  const std::int64_t in_line = ceil_div(slab.width, kLanes<T>);
-  slab.lines = std::clamp<std::int64_t>(std::min(positions / slab.width, vectors / in_line), 1, s.positions[1]);
+  const std::int64_t in_line = ceil_div(slab.width, most.lanes);
+  slab.lines =
+      std::clamp<std::int64_t>(std::min(most.positions / slab.width, most.vectors / in_line), 1, s.positions[1]);
   for (;;) {
-    slab.extent[0] = 1 + reach.span[0], slab.extent[1] = slab.lines + reach.span[1];
-    slab.extent[2] = slab.width + reach.span[2];
+    slab.extent[0] = 1 + reach.span[0], slab.extent[1] = 1 + (slab.lines - 1) * step[1] + reach.span[1];
+    slab.extent[2] = 1 + (slab.width - 1) * step[2] + reach.span[2];
     const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
     slab.volume = grid * reach.grids;
-    slab.use = grid <= kLeftSize<T> && slab.volume * channels + kLanes<T> <= kLeftSize<T>;
-    if (slab.use || (slab.lines == 1 && slab.width <= kLanes<T>)) return slab;
+    slab.use = grid <= most.room && slab.volume * channels + most.lanes <= most.room;
+    if (slab.use || (slab.lines == 1 && slab.width <= most.lanes)) return slab;
     if (slab.lines > 1)
       slab.lines = (slab.lines + 1) / 2;
     else
-      slab.width = ceil_div(slab.width, 2 * kLanes<T>) * kLanes<T>;
+      slab.width = ceil_div(slab.width, 2 * most.lanes) * most.lanes;
   }
 }
 
@@ -85,11 +94,10 @@ Ahead<T> gradient_of(const Sweep& s, const Region& r, std::int64_t columns, cons
   return {from, s.result_size, columns, (r.lines - 1) * s.result_line + r.width};
 }
 
-/// Whether every position finds its element of the signal where the position itself lies.
-bool is_pointwise(const Sweep& s) {
+/// Whether every position finds its element of the signal where a step for each position before it leads.
+bool is_pointwise(const Sweep& s, const Slab& slab) {
   for (int d = 0; d < 3; ++d)
-    if (s.taps[d] != 1 || s.axis[d].stride != 1 || s.axis[d].shift != 0 || s.axis[d].length != s.positions[d])
-      return false;
+    if (s.taps[d] != 1 || s.axis[d].shift != 0 || s.axis[d].length <= (s.positions[d] - 1) * slab.step[d]) return false;
   return true;
 }
 
@@ -111,7 +119,7 @@ void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const 
   int count[kBlockColumns / kLanes<T>];
   for (std::int64_t v = 0; v * kLanes<T> < row; ++v) vector[v] = v * kLanes<T>, count[v] = kLanes<T>;
   for (std::int64_t k = 0; k < kDeepBlock; ++k) dy_term[k] = k * dy_row;
-  const bool pointwise = is_pointwise(s);
+  const bool pointwise = is_pointwise(s, slab);
   const std::int64_t line = pointwise ? s.signal_line : slab.extent[2];
   std::int64_t terms = 0;  // in y
   bool joined = false;     // earlier ones are in `sums`
@@ -128,15 +136,16 @@ void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const 
     if (sizeof(T) == sizeof(float) && terms + n > kLongSum) join();
     const T* signal = signal_of(s, r, b, x);
     if (pointwise)
-      signal += (r.d * s.axis[1].length + r.h) * s.signal_line + r.w;
+      signal += (r.d * slab.step[0] * s.axis[1].length + r.h * slab.step[1]) * s.signal_line + r.w * slab.step[2];
     else
       fill_slab(s, slab, r, signal, 0, b.rows, own.left);
     const T* from = region_of(s, r, b.group * s.rows + b.o, dy);
-    for (std::int64_t h = 0; h < r.lines; ++h) {
-      pack_transposed(from + h * s.result_line, s.result_size, b.columns, r.width, own.right + h * r.width * dy_row,
-                      dy_row);
-      for (std::int64_t l = 0; l < r.width; ++l) signal_term[h * r.width + l] = h * line + l;
-    }
+    // Whole lines lie one after another.
+    const std::int64_t packed = r.width == s.result_line ? n : r.width;
+    for (std::int64_t k = 0, h = 0; k < n; k += packed, ++h)
+      pack_transposed(from + h * s.result_line, s.result_size, b.columns, packed, own.right + k * dy_row, dy_row);
+    for (std::int64_t h = 0, k = 0; h < r.lines; ++h)
+      for (std::int64_t l = 0; l < r.width; ++l) signal_term[k++] = h * slab.step[1] * line + l * slab.step[2];
     ListedOperands<T> pair{
         signal, pointwise ? s.signal_size : slab.volume, signal_term, 0, own.right, dy_term, dy_row, vector, vector,
         count};
@@ -273,13 +282,13 @@ void sum_blocks(const Sweep& s, const Slab& slab, const WeightGrid& grid, std::i
 
 /// Blocks with all taps if they fit, whose operands cost least: the channels of the input are copied once for each
 /// block beside another, those of the output turned once for each below another, and tiles of one vector load about as
-/// much as tiles of two.
+/// much as tiles of two. A position takes `strides` elements of the signal.
 template <class T>
-WeightGrid product_grid(const Sweep& s) {
+WeightGrid product_grid(const Sweep& s, std::int64_t strides) {
   constexpr std::int64_t lanes = kLanes<T>;
-  const std::int64_t taps = s.tap_count(), strides = s.axis[0].stride * s.axis[1].stride * s.axis[2].stride;
-  // Times of an element, in those of a product of vectors; elements apart from each other are copied one by one.
-  const double copy = strides > 1 ? double(strides) : 0.25, turn = 0.5, single = 0.4;
+  const std::int64_t taps = s.tap_count();
+  // Times of an element, in those of a product of vectors.
+  const double copy = 0.25 * double(strides), turn = 0.5, single = 0.4;
   const auto step = [](std::int64_t n, std::int64_t most) { return ceil_div(n, ceil_div(n, most)); };
   double least = 0;
   std::int64_t best_rows = 0, best_columns = 0;
@@ -299,7 +308,7 @@ WeightGrid product_grid(const Sweep& s) {
 
 /// The gradient by slabs; false if the signal reaches too far for them.
 template <class T>
-bool slab_gradient(const Sweep& s, std::int64_t depth, const T* dy, const T* x, T* dw, bool add) {
+bool slab_gradient(Sweep s, std::int64_t depth, const T* dy, const T* x, T* dw, bool add) {
   if (s.rows * 2 < kLanes<T> || s.channels <= 2) {
     // Positions along the vectors, where channels would leave most of a vector empty.
     constexpr std::int64_t pairs = kResultSize / kLanes<T>;
@@ -307,15 +316,18 @@ bool slab_gradient(const Sweep& s, std::int64_t depth, const T* dy, const T* x, 
     const std::int64_t channels = std::clamp<std::int64_t>(pairs / (taps * std::min<std::int64_t>(s.rows, 6)), 1,
                                                            std::min<std::int64_t>(s.channels, 16));
     const std::int64_t rows = std::clamp<std::int64_t>(pairs / (taps * channels) / 6 * 6, 1, s.rows);
-    const Slab slab = plan_weight_slab<T>(s, channels, 1024, 64);
+    const Slab slab = plan_weight_slab(s, {1, 1, 1}, channels, {1024, 64, kLanes<T>, kLeftSize<T>});
     if (!slab.use) return false;
     sum_blocks<T>(s, slab, {s, channels, rows, pairs / (channels * rows)}, depth, {sum_lines<T>, line_steps}, dy, x, dw,
                   add);
     return true;
   }
-  const WeightGrid grid = product_grid<T>(s);
+  // Products take the elements of the signal one by one, wherever they lie.
+  std::int64_t step[3];
+  for (int d = 0; d < 3; ++d) step[d] = std::exchange(s.axis[d].stride, 1);
+  const WeightGrid grid = product_grid<T>(s, step[0] * step[1] * step[2]);
   const std::int64_t positions = std::min(kDeepBlock, kRightSize<T> / packed_row<T>(grid.columns));
-  const Slab slab = plan_weight_slab<T>(s, grid.rows, positions, kDeepBlock);
+  const Slab slab = plan_weight_slab(s, step, grid.rows, {positions, kDeepBlock, kLanes<T>, kLeftSize<T>});
   if (!slab.use) return false;
   sum_blocks<T>(s, slab, grid, depth, {sum_products<T>, product_steps<T>}, dy, x, dw, add);
   return true;
