@@ -97,7 +97,7 @@ def convolutions():
     kernel, slab, sweep = "src/kernels/conv.cpp", "src/kernels/conv_slab.hpp", "src/kernels/conv_sweep.hpp"
     copies = "src/kernels/conv_slab.cpp"
     geometry, weight = "src/kernels/conv_geometry.hpp", "src/kernels/conv_weight.cpp"
-    axis = "s.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.kernel[d] > 1 ? p.dilation[d] : 0};"
+    axis = "s.axis[d] = {p.in[d], p.stride[d], -p.padding[d], p.kernel[d] > 1 ? p.dilation[d] : 0, 0, 1, 0, 1};"
     yield Mutant("padding with the wrong sign", geometry, axis, axis.replace("-p.padding", "p.padding"),
                  "every layer gives PyTorch's*")
     yield Mutant("dilation of the first dimension for all", geometry, axis, axis.replace("p.dilation[d]", "p.dilation[2]"),
@@ -122,8 +122,8 @@ def convolutions():
                  "if (direct == nullptr && !filled)", "*convolutions agree*")
     yield Mutant("shared slab that begins where the first sweep's does", kernel,
                  "one.low[d] = std::min(one.low[d], slab[i].low[d]);", "", "*convolutions agree*")
-    yield Mutant("slab counted from the first output", copies, "region.h + slab.low[1], region.w + slab.low[2]};",
-                 "region.h + slab.low[1], slab.low[2]};", "convolutions agree*")
+    yield Mutant("slab counted from the first output", copies, "region.w * slab.step[2] + slab.low[2]};", "slab.low[2]};",
+                 "convolutions agree*")
     yield Mutant("remainder by the stride dropped", slab, "phase = phase * axis.stride + (u - e * axis.stride);",
                  "phase = phase * axis.stride;", "convolutions agree*")
     yield Mutant("slab one element short at the end", copies,
@@ -157,19 +157,28 @@ def convolutions():
     turned, test = "src/kernels/conv_turned.cpp", "a convolution with channels along the vectors*"
     yield Mutant("weights of the first band for all", turned, "own_.panels + at * c_.depth * c_.row;", "own_.panels;", test)
     yield Mutant("slabs kept for other regions", turned, "filled_[0] == g && filled_[1] == from;", "filled_[0] == g;", test)
-    yield Mutant("turned results of all slices in the first", turned, "(area.d * s_.result[1] + area.h) * s_.result_line",
-                 "area.h * s_.result_line", test)
+    yield Mutant("turned results of all slices in the first", turned, "(begin[0] * s_.result[1] + begin[1]) * s_.result_line",
+                 "begin[1] * s_.result_line", test)
     yield Mutant("bias of the first channels, turned", turned, "b != nullptr ? b + channel : nullptr,",
                  "b != nullptr ? b : nullptr,", test)
-    yield Mutant("weights of the input's gradient packed as the forward's", turned, "if (s.w_channel == taps)",
-                 "if (s.w_channel > 0)", test)
-    yield Mutant("signal read where it lies, and in front of it", turned, "axis.stride == 1 && slab.low[d] >= 0 &&",
-                 "axis.stride == 1 &&", test)
+    yield Mutant("weights of the input's gradient packed as the forward's", turned, "if (is_in_order(c_))", "if (c_.count == 1)",
+                 test)
+    yield Mutant("signal read where it lies, and in front of it", turned, "c.copies || low < 0 ||", "c.copies ||", test)
     yield Mutant("turned gradient of the input overwritten", turned,
                  "if (add) v += load_lanes(lanes, to);", "", test)
     yield Mutant("first line for all lines of a product", "src/kernels/product.cpp",
                  "tile.a = x.a + line * x.a_line + i * x.a_row;", "tile.a = x.a + i * x.a_row;", test)
-    yield Mutant("even elements for odd ones", copies, "is_odd_ = remainder > 0;", "is_odd_ = false;", test)
+    yield Mutant("positions between each other in the order of the sums", turned,
+                 "line[i * s.axis[2].to_step] = at++;", "line[i] = at++;", test)
+    yield Mutant("weights of the first of several sums for all", turned, "to[s.weight(tap)] = (c.first_term[u] + t) * row",
+                 "to[s.weight(tap)] = t * row", test)
+    yield Mutant("results of the first of several sums for all", turned, "first[u] += positions_of(area);", "", test)
+    yield Mutant("positions that no tap reaches hold the last results", turned,
+                 "store(Vector<float>{}, own_.right + first[c_.count] * c_.row + j);", "", test)
+    yield Mutant("slab of the first of several sums for all", turned,
+                 "c.slab.low[d] = u > 0 ? std::min(c.slab.low[d], low) : low;", "if (u == 0) c.slab.low[d] = low;", test)
+    yield Mutant("weights' gradient of positions one apart", weight, "h * slab.step[1] * line + l * slab.step[2];",
+                 "h * line + l;", "convolutions agree*")
 
 
 def dense():

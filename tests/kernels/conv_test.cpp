@@ -342,7 +342,12 @@ TEST_CASE("a convolution with channels along the vectors agrees with its definit
         planes(2, 33, 48, 1, {1, 19, 29}, {1, 3, 3}, 2, 2, 2), planes(1, 9, 64, 1, {1, 30, 30}, {1, 5, 5}, 1, 2, 1),
         planes(2, 17, 32, 1, {3, 5, 7}, {2, 3, 3}, 1, 1, 1), planes(2, 17, 32, 1, {4, 5, 7}, {1, 3, 2}, 1, 0, 1),
         planes(1, 512, 32, 1, {1, 3, 7}, {1, 3, 3}, 1, 1, 1), planes(3, 64, 64, 2, {1, 6, 6}, {1, 3, 3}, 1, 1, 1),
-        planes(5, 16, 2, 1, {1, 5, 5}, {1, 3, 3}, 1, 1, 1), planes(1, 2, 3, 1, {1, 4, 4}, {1, 3, 3}, 1, 1, 1)}) {
+        planes(5, 16, 2, 1, {1, 5, 5}, {1, 3, 3}, 1, 1, 1), planes(1, 2, 3, 1, {1, 4, 4}, {1, 3, 3}, 1, 1, 1),
+        // Gradients of several sums whose results lie between each other, or that leave positions out.
+        planes(2, 33, 40, 1, {3, 6, 9}, {3, 3, 3}, 2, 1, 1), planes(3, 70, 24, 2, {1, 15, 14}, {1, 4, 4}, 2, 1, 1),
+        planes(2, 64, 20, 1, {1, 32, 32}, {1, 3, 3}, 2, 1, 1), planes(2, 20, 17, 1, {1, 13, 17}, {1, 5, 4}, 3, 2, 2),
+        planes(1, 64, 600, 1, {1, 5, 5}, {1, 3, 3}, 2, 1, 1), params(5, 37, 41, 29, 1, 2), params(9, 48, 33, 23, 2, 5),
+        params(2, 40, 33, 800, 4, 2, 1)}) {
     CAPTURE(p.batch, p.in_channels, p.out_channels, p.in[1], p.in[2]);
     CHECK(error_of<float>(p) < tolerance<float>());
     const Problem<float> problem(p);
