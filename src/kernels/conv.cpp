@@ -23,7 +23,7 @@ std::int64_t period(const ConvParams& p, int d) { return p.stride[d] / std::gcd(
 
 /// dx from dy, for the positions q of the input that tap `first[d]` of each dimension d reaches: those with the
 /// remainder r of q by the stride. Tap t reads (q + padding - t * dilation) / stride. No positions if there are none.
-[[gnu::noinline]] Sweep input_sweep(const ConvParams& p, const std::int64_t (&first)[3]) {
+TAPER_FOR_SIZE Sweep input_sweep(const ConvParams& p, const std::int64_t (&first)[3]) {
   const Group group(p);
   Sweep s{};
   s.batch = p.batch, s.groups = p.groups, s.rows = group.in, s.channels = group.out;

@@ -89,7 +89,7 @@ struct Reach {
 };
 
 /// The reach of a sweep; tells the slab where its grids begin and which of them are needed.
-[[gnu::noinline]] inline Reach find_reach(const Sweep& s, Slab& slab) {
+TAPER_FOR_SIZE inline Reach find_reach(const Sweep& s, Slab& slab) {
   constexpr std::int64_t longest = 1024;
   Reach reach;
   for (int d = 0; d < 3; ++d) {

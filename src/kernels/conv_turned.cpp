@@ -119,7 +119,7 @@ bool find_slab(Cut& c) {
 bool is_in_order(const Cut& c) { return c.count == 1 && c.all->w_channel == c.sweeps->tap_count(); }
 
 /// Cuts the sweeps; false if that is slower than other ways, or the slabs of one region are too large.
-[[gnu::cold]] bool plan(Cut& c) {
+TAPER_FOR_SIZE bool plan(Cut& c) {
   const Sweep& s = *c.all;
   const std::int64_t height = s.positions[1], width = s.positions[2];
   const auto cut_rows = [&](std::int64_t vectors) {
@@ -318,7 +318,7 @@ class Units {
   }
 
   /// Stores what each sweep has of a region, whose results begin with position `first[u]`, and goes on there.
-  [[gnu::noinline]] void store_region(const Region& r, std::int64_t (&first)[kMostTurns + 1], std::int64_t rows,
+  TAPER_FOR_SIZE void store_region(const Region& r, std::int64_t (&first)[kMostTurns + 1], std::int64_t rows,
                                       const float* b, float* y, bool add) {
     const Axis(&axis)[3] = s_.axis;
     std::int64_t begin[3] = {r.d, r.h, r.w}, extent[3] = {1, r.lines, r.width};

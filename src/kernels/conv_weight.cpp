@@ -27,8 +27,8 @@ struct RegionLimits {
 };
 
 /// A slab for `channels` channels; the positions take `step` elements of its grids.
-[[gnu::cold]] Slab plan_weight_slab(const Sweep& s, const std::int64_t (&step)[3], std::int64_t channels,
-                                    const RegionLimits& most) {
+TAPER_FOR_SIZE Slab plan_weight_slab(const Sweep& s, const std::int64_t (&step)[3], std::int64_t channels,
+                                     const RegionLimits& most) {
   Slab slab{};
   std::copy_n(step, 3, slab.step);
   const Reach reach = find_reach(s, slab);

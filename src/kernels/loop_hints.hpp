@@ -1,5 +1,13 @@
 #pragma once
 
+/// A function that runs once for a whole layer. `cold` would say more: that its callers are seldom reached either,
+/// whose loops then are no vectors.
+#if defined(__GNUC__) && !defined(__clang__)
+#define TAPER_FOR_SIZE [[gnu::noinline, gnu::optimize("Os")]]
+#else
+#define TAPER_FOR_SIZE [[gnu::noinline]]
+#endif
+
 #include <cstdint>
 
 #include "base/memory_ahead.hpp"
