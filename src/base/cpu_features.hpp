@@ -2,7 +2,7 @@
 
 // Which instruction sets the processor has, where the system keeps their registers. The C library knows; where it does
 // not tell, 3 KB of the compiler's own code find out.
-#if __has_include(<sys/platform/x86.h>)
+#if __has_include(<sys/platform/x86.h>) && !defined(__clang__)  // it is not C++ to Clang
 
 #include <sys/platform/x86.h>
 
