@@ -145,7 +145,7 @@ TAPER_FOR_SIZE bool plan(Cut& c) {
   slab.width = equal_step(width, most, 1);
   slab.lines = slab.width < width ? 1 : equal_step(height, most / width, 1);
   if (c.copies) {
-    slab.extent[1] += (slab.lines - 1) * c.slab.step[1], slab.extent[2] += (slab.width - 1) * c.slab.step[2];
+    slab.extent[1] += (slab.lines - 1) * slab.step[1], slab.extent[2] += (slab.width - 1) * slab.step[2];
     slab.volume = slab.extent[0] * slab.extent[1] * slab.extent[2];
     if (slab.extent[2] > kLeftSize<float> || slab.volume > kLeftSize<float>) return false;
   }
@@ -319,7 +319,7 @@ class Units {
 
   /// Stores what each sweep has of a region, whose results begin with position `first[u]`, and goes on there.
   TAPER_FOR_SIZE void store_region(const Region& r, std::int64_t (&first)[kMostTurns + 1], std::int64_t rows,
-                                      const float* b, float* y, bool add) {
+                                   const float* b, float* y, bool add) {
     const Axis(&axis)[3] = s_.axis;
     std::int64_t begin[3] = {r.d, r.h, r.w}, extent[3] = {1, r.lines, r.width};
     for (int d = 0; d < 3; ++d) {

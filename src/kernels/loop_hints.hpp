@@ -1,13 +1,5 @@
 #pragma once
 
-/// A function that runs once for a whole layer. `cold` would say more: that its callers are seldom reached either,
-/// whose loops then are no vectors.
-#if defined(__GNUC__) && !defined(__clang__)
-#define TAPER_FOR_SIZE [[gnu::noinline, gnu::optimize("Os")]]
-#else
-#define TAPER_FOR_SIZE [[gnu::noinline]]
-#endif
-
 #include <cstdint>
 
 #include "base/memory_ahead.hpp"
@@ -19,6 +11,14 @@
 #define TAPER_INDEPENDENT_TURNS _Pragma("GCC ivdep")
 #else
 #define TAPER_INDEPENDENT_TURNS
+#endif
+
+/// A function that runs once for a whole layer. `cold` would say more: that its callers are seldom reached either,
+/// whose loops then are no vectors.
+#if defined(__GNUC__) && !defined(__clang__)
+#define TAPER_FOR_SIZE [[gnu::noinline, gnu::optimize("Os")]]
+#else
+#define TAPER_FOR_SIZE [[gnu::noinline]]
 #endif
 
 namespace taper::kernels {
