@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/conv_depthwise.hpp"
+#include "kernels/conv_few.hpp"
 #include "kernels/conv_geometry.hpp"
 #include "kernels/conv_planes.hpp"
 #include "kernels/conv_short.hpp"
@@ -350,7 +351,8 @@ void conv_forward(const ConvParams& params, const T* x, const T* w, const T* b, 
   // y[n, o, i] = b[o] + sum over (c, t) of w[o, c, t] x[n, c, i s + t d - pad]
   if (p.in_channels > 0 && taps_of(p) > 0) {
     const Sweep s = forward_sweep(p);
-    if (!depthwise_sum(s, x, w, b, y, add) && !turned_sum(&s, 1, x, w, b, y, add)) run(&s, 1, x, w, b, y, add);
+    if (!depthwise_sum(s, x, w, b, y, add) && !few_sum(&s, 1, x, w, b, y, add) && !turned_sum(&s, 1, x, w, b, y, add))
+      run(&s, 1, x, w, b, y, add);
     return;
   }
   for (std::int64_t i = 0; i < p.batch * p.out_channels && !add; ++i)
@@ -375,7 +377,9 @@ void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* d
   Sweep sweeps[kMostTurns];
   const bool is_listed = sizeof(T) == sizeof(float) && !nothing && count <= kMostTurns;
   for (std::int64_t i = 0; is_listed && i < count; ++i) sweeps[i] = sweep(i);
-  if (is_listed && turned_sum(sweeps, static_cast<int>(count), dy, w, b, dx, add)) return;
+  const int listed = static_cast<int>(count);
+  if (is_listed && (few_sum(sweeps, listed, dy, w, b, dx, add) || turned_sum(sweeps, listed, dy, w, b, dx, add)))
+    return;
   if (b != nullptr && (!complete || p.stride[2] == 1)) {
     // dx[n, c, q] = b[c], to which the products are added
     const std::int64_t positions = inputs(p), channels = p.in_channels;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits>
+
 #include "kernels/conv_sweep.hpp"
 
 namespace taper::kernels {
@@ -14,7 +16,7 @@ inline std::int64_t floor_div(std::int64_t n, std::int64_t d) { return d == 1 ? 
 /// next to each other find elements next to each other. Or it holds a part of the signal as it is, over which positions
 /// step; the sweep then has strides of one.
 struct Slab {
-  bool use = false;                  ///< whether it is expected to be faster than packing
+  bool use = false;                  ///< whether it was found to fit
   bool direct;                       ///< results go from the registers to where they belong
   bool overlap = false;              ///< a line's last vector ends where the line does
   std::int64_t lines, width;         ///< of positions in a full region
@@ -129,14 +131,12 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
                 height * width <= kSlabColumns ? blocks * height * width / 16 / lanes * lanes : kSlabColumns}));
   const std::int64_t channels = std::min(s.channels, (step_of(s.channels * taps) + taps - 2) / taps + 1);
   // Times for one vector of results and one tap, measured in products of vectors. Each copied line and each region cost
-  // some time of their own.
-  const double copy = s.axis[2].stride > 1 ? kVectorWidth / 4.0 : 4, per_run = 10, per_line = 25, per_region = 600,
-               store = 2, copied_store = 6, per_stored_line = 6;
+  // some time of their own. Packing what each tap finds, the other way, was slower for all of a thousand sizes.
+  const double copy = s.axis[2].stride > 1 ? kVectorWidth / 4.0 : 4, per_line = 25, per_region = 600, store = 2,
+               copied_store = 6, per_stored_line = 6;
   const bool may_be_direct = s.axis[2].to_step == 1 && s.channels * taps <= kLongSum;
   const double products = double(std::max<std::int64_t>(rows, 2));
-  const double run = double(lanes) / double(std::min(width, kBlockColumns));
-  double least = products + copy + per_run * run +
-                 double(rows) * (copied_store + per_stored_line * run) / double(s.channels * taps);
+  double least = std::numeric_limits<double>::infinity();
   const auto consider = [&](std::int64_t lines, std::int64_t part, std::int64_t result_line) {
     Slab slab = best;
     slab.lines = lines;

@@ -20,8 +20,14 @@ constexpr std::int64_t kPackedWeights = kBlocksTogether * kPanelsSize;
 /// Terms that are taken at a time: one chain, whose weights stay in the first-level cache for all positions.
 constexpr std::int64_t kStep = kChain<float>;
 
+/// Terms that are listed once for all units of work of a thread.
+constexpr std::int64_t kMostListed = 2304;
+
 /// Taps of a kernel whose weights are packed at a time, before those of each sweep go to their place.
 constexpr std::int64_t kTapsTogether = 32;
+
+/// More floats than this of signal and result are asked for before they are needed.
+constexpr std::int64_t kFarElements = std::int64_t{1} << 19;
 
 /// The most positions of the result, among which those of one sweep are one.
 constexpr std::int64_t kMostBetween = 16;
@@ -42,6 +48,7 @@ struct Cut {
   bool keeps_all = false;                            ///< and those of all bands, one after another, as are slabs
   bool fills_all = false;                            ///< whether a slab holds all channels
   bool copies = false;                               ///< else what the taps read is all in the signal, and read there
+  bool is_far = false;                               ///< whether signal and result lie beyond the second-level cache
 
   /// Begins with sweeps; several have elements one apart.
   Cut(const Sweep* these, int n) : all(these), sweeps(these), count(n) {
@@ -156,6 +163,7 @@ TAPER_FOR_SIZE bool plan(Cut& c) {
   if (c.room > kLeftSize<float>) return false;
   c.keeps_all = c.fills_all && c.packs_all && c.bands <= 64 && c.bands * c.depth * c.row <= kPackedWeights;
   c.regions = region_count(s, slab);
+  c.is_far = s.batch * (s.signal_sample() + s.result_sample()) > kFarElements;
   c.together = 1;
   if (slab.lines == height && slab.width == width)
     c.together = std::clamp<std::int64_t>(std::min(most / (height * width), kLeftSize<float> / c.room), 1, c.regions);
@@ -228,7 +236,17 @@ class Units {
   Units(const Cut& c, const float* x, const float* w) : c_(c), s_(*c.all), x_(x), w_(w) {
     for (std::int64_t q = 0; q < kStep; ++q) weight_term_[q] = q * c.row;
     for (std::int64_t v = 0; v * kLanes<float> < c.row; ++v) vector_[v] = v * kLanes<float>, count_[v] = kLanes<float>;
-    terms_.begin(c.sweeps[0], &c.slab);
+    lists_all_ = c.fills_all && c.depth <= kMostListed;
+    for (int u = 0; u < c.count; ++u) {
+      const Sweep& s = c.sweeps[u];
+      terms_.begin(s, &c.slab);
+      const std::int64_t depth = s.channels * s.tap_count();
+      for (std::int64_t k = 0; lists_all_ && k < depth; k += kDeepBlock) {
+        const std::int64_t n = std::min(kDeepBlock, depth - k), base = k / s.tap_count() * c.slab.volume;
+        terms_.list_b(k, n, false);
+        for (std::int64_t q = 0; q < n; ++q) term_[c.first_term[u] + k + q] = base + terms_.b[q];
+      }
+    }
   }
 
   /// Sums the regions [from, to) for a band of rows of group `g`, from row `f` on.
@@ -237,13 +255,14 @@ class Units {
     std::int64_t first[kMostTurns + 1] = {};
     for (int u = 0; u < c_.count; ++u) {
       const Sweep& s = c_.sweeps[u];
-      if (c_.count > 1) terms_.begin(s, &c_.slab);
+      if (c_.count > 1 && !lists_all_) terms_.begin(s, &c_.slab);
       std::int64_t positions = 0;
       for (std::int64_t r = from; r < to; ++r) positions += positions_of(area(s, r));
       first[u + 1] = first[u] + positions;
       const auto multiply = [&](std::int64_t k, std::int64_t n, float* sums, std::int64_t, bool more) {
         pack(g, f, rows, c_.first_term[u] + k, n);
-        multiply_step(s, g, from, to, k, n, sums, more);
+        const bool is_last = u + 1 == c_.count && k + n == s.channels * s.tap_count();
+        multiply_step(u, {g, from, to, k, n, is_last ? rows : 0}, y + channel * s_.result_size, sums, more);
       };
       if (positions > 0)
         sum_in_steps<float>(positions, c_.row, s.channels * s.tap_count(), multiply, own_.right + first[u] * c_.row,
@@ -282,27 +301,51 @@ class Units {
       pack_turned(c_, w, rows, packed);
   }
 
-  /// sums[i, r] = the sum of the terms [k, k + n) of a sweep at position i of the regions, or +=
-  void multiply_step(const Sweep& s, std::int64_t g, std::int64_t from, std::int64_t to, std::int64_t k, std::int64_t n,
-                     float* sums, bool more) {
+  /// The terms [k, k + n) of the regions [from, to), after which `stored` rows of results are stored.
+  struct Step {
+    std::int64_t g, from, to, k, n, stored;
+  };
+
+  /// The signal of the first channel of group `g` in the sample of a region.
+  const float* signal_of(const Sweep& s, std::int64_t g, const Region& area) const {
+    return x_ + area.sample * s.signal_sample() + g * s.channels * s.signal_size;
+  }
+  /// What slabs are filled from in a later step: `n` channels from `channel` on of region `r`.
+  Ahead<float> source_of(const Sweep& s, std::int64_t g, std::int64_t r, std::int64_t channel, std::int64_t n) const {
+    if (r >= c_.regions) return {};
+    const Region next = area(s, r);
+    return source(s, c_.slab, next, signal_of(s, g, next) + channel * s.signal_size, std::min(n, s.channels - channel));
+  }
+
+  /// sums[i, r] = the sum of the terms of a step of sweep `u` at position i of the regions, or +=; `y` is where the
+  /// results of the first row go
+  void multiply_step(int u, const Step& now, const float* y, float* sums, bool more) {
+    const Sweep& s = c_.sweeps[u];
+    const auto [g, from, to, k, n, stored] = now;
     const std::int64_t taps = s.tap_count(), pitch = c_.slab.extent[2];
     const std::int64_t channel = k / taps, channels = (k + n - 1) / taps + 1 - channel;
     const std::int64_t first = c_.fills_all ? 0 : channel;  // that the slabs hold
-    terms_.list_b(k, n, false);
+    const std::int64_t* term = term_ + c_.first_term[u] + k;
+    if (!lists_all_) {
+      terms_.list_b(k, n, false);
+      term = terms_.b;
+    }
+    const std::int64_t listed = lists_all_ ? 0 : channel;  // that the terms are counted from
     const bool is_filled = c_.fills_all && filled_[0] == g && filled_[1] == from;
     filled_[0] = g, filled_[1] = from;
-    ListedOperands<float> pair{nullptr,      c_.slab.step[2], terms_.b, terms_.b_step, weights_,
-                               weight_term_, c_.row,          vector_,  vector_,       count_};
+    ListedOperands<float> pair{nullptr,  c_.slab.step[2], term,   taps > 1 || n == 1 ? 0 : c_.slab.volume,
+                               weights_, weight_term_,    c_.row, vector_,
+                               vector_,  count_};
     float* slab = own_.left;
     for (std::int64_t r = from; r < to; ++r, slab += c_.room) {
       const Region area = this->area(s, r);
-      const float* signal = x_ + area.sample * s.signal_sample() + g * s.channels * s.signal_size;
+      const float* signal = signal_of(s, g, area);
       if (!c_.copies)
-        pair.a = signal + channel * s.signal_size +
+        pair.a = signal + listed * s.signal_size +
                  (area.d * c_.slab.step[0] * s.axis[1].length + area.h * c_.slab.step[1]) * pitch +
                  area.w * c_.slab.step[2];
       else
-        pair.a = slab + (channel - first) * c_.slab.volume;
+        pair.a = slab + (listed - first) * c_.slab.volume;
       if (c_.copies && !is_filled)
         fill_slab(s, c_.slab, area, signal, first, c_.fills_all ? s.channels : channels, slab);
       pair.lines = area.lines, pair.a_line = pitch * c_.slab.step[1];
@@ -312,20 +355,41 @@ class Units {
         pair.a -= (r - from) * c_.room;
         pair.lines = to - from, pair.a_line = c_.room;
       }
+      Ahead<float> ahead[2] = {};
+      if (!c_.fills_all)
+        ahead[0] = channel + channels < s.channels ? source_of(s, g, r, channel + channels, channels)
+                                                   : source_of(s, g, r + 1, 0, channels);
+      else if (!is_filled)
+        ahead[0] = source_of(s, g, r + to - from, 0, s.channels);
+      if (stored > 0) ahead[1] = results_of(region(s_, c_.slab, r)).of(s_, stored, y);
+      pair.ahead = c_.is_far && (!is_filled || stored > 0) ? ahead : nullptr;
       if (positions_of(area) > 0) multiply_block<float>(area.width, c_.row, n, pair, sums, c_.row, more);
       sums += positions_of(area) * c_.row;
     }
   }
 
+  /// Where the results of a region lie: from the first on, of the first row, so many along each dimension.
+  struct Results {
+    std::int64_t first, extent[3];
+
+    /// Those of some rows.
+    Ahead<float> of(const Sweep& s, std::int64_t rows, const float* y) const {
+      return {y + first, s.result_size, rows, (extent[1] - 1) * s.result_line + extent[2]};
+    }
+  };
+  Results results_of(const Region& r) const {
+    const Axis(&axis)[3] = s_.axis;
+    const std::int64_t begin[3] = {r.d * axis[0].to_step, r.h * axis[1].to_step, r.w * axis[2].to_step};
+    const auto extent = [&](int d, std::int64_t n) { return std::min(n * axis[d].to_step, s_.result[d] - begin[d]); };
+    return {r.sample * s_.result_sample() + (begin[0] * s_.result[1] + begin[1]) * s_.result_line + begin[2],
+            {extent(0, 1), extent(1, r.lines), extent(2, r.width)}};
+  }
+
   /// Stores what each sweep has of a region, whose results begin with position `first[u]`, and goes on there.
   TAPER_FOR_SIZE void store_region(const Region& r, std::int64_t (&first)[kMostTurns + 1], std::int64_t rows,
                                    const float* b, float* y, bool add) {
-    const Axis(&axis)[3] = s_.axis;
-    std::int64_t begin[3] = {r.d, r.h, r.w}, extent[3] = {1, r.lines, r.width};
-    for (int d = 0; d < 3; ++d) {
-      begin[d] *= axis[d].to_step;
-      extent[d] = std::min(extent[d] * axis[d].to_step, s_.result[d] - begin[d]);
-    }
+    const Results results = results_of(r);
+    const std::int64_t(&extent)[3] = results.extent;
     const std::int64_t plane = extent[1] * extent[2], n = extent[0] * plane;
     std::int32_t place[kRightSize<float> / kLanes<float>];
     std::fill_n(place, n, static_cast<std::int32_t>(first[c_.count]));
@@ -341,7 +405,7 @@ class Units {
     // Whole lines lie one after another.
     const bool is_whole = extent[2] == s_.result[2];
     const std::int64_t run = is_whole ? plane : extent[2];
-    y += r.sample * s_.result_sample() + (begin[0] * s_.result[1] + begin[1]) * s_.result_line + begin[2];
+    y += results.first;
     for (std::int64_t i = 0; i < n; i += run)
       store_turned(own_.right, c_.row, place + i, run, rows, b,
                    y + (i / plane * s_.result[1] + i % plane / extent[2]) * s_.result_line, s_.result_size, add);
@@ -352,6 +416,8 @@ class Units {
   const float *const x_, *const w_;
   const Scratch<float>& own_ = scratch<float>();
   Terms<float> terms_;
+  bool lists_all_;                  ///< whether the terms of all sweeps are listed, counted from the first channel
+  std::int64_t term_[kMostListed];  ///< these
   std::int64_t weight_term_[kStep], vector_[kBlockColumns / kLanes<float>];
   int count_[kBlockColumns / kLanes<float>];
   const float* weights_ = nullptr;           ///< of the step

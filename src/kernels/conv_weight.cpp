@@ -6,6 +6,7 @@
 #include "kernels/conv_short.hpp"
 #include "kernels/conv_slab.hpp"
 #include "kernels/lanes.hpp"
+#include "kernels/sum_row.hpp"
 
 // The gradient of the weight: dw[o, c, t] = sum over samples n and positions i of dy[n, o, i] x[n, c, i s + t d - pad].
 // Its sums run over the positions, region by region, and every tap finds its elements in the region's slab.
@@ -180,10 +181,10 @@ void sum_lines(const Sweep& s, const Slab& slab, const WeightBlock& b, const Reg
   const Scratch<T>& own = scratch<T>();
   const std::int64_t columns = b.rows * b.taps;
   std::int64_t element[kResultSize / kLanes<T>];
-  for (std::int64_t c = 0, j = 0; c < b.rows; ++c) {
-    Place tap = locate(b.t, s.taps);
-    for (std::int64_t t = 0; t < b.taps; ++t, ++j, step(tap, s.taps))
-      element[j] = c * slab.volume + slab.element(s, tap);
+  Place tap = locate(b.t, s.taps);
+  for (std::int64_t t = 0; t < b.taps; ++t, step(tap, s.taps)) {
+    const std::int64_t first = slab.element(s, tap);
+    for (std::int64_t c = 0; c < b.rows; ++c) element[c * b.taps + t] = first + c * slab.volume;
   }
   for (std::int64_t index = regions.first; index < regions.last; ++index) {
     const Region r = region(s, slab, index);
@@ -196,9 +197,8 @@ void sum_lines(const Sweep& s, const Slab& slab, const WeightBlock& b, const Reg
     if (chain + 1 < kChain<T> && index + 1 < regions.last) continue;
     // sums[o, (c, t)] += the elements of its vector
     for (std::int64_t j = 0; j < b.columns * columns; ++j) {
-      double sum = done < kChain<T> ? 0 : own.sums[j];
-      for (int i = 0; i < kLanes<T>; ++i) sum += static_cast<double>(own.part[j * kLanes<T> + i]);
-      own.sums[j] = sum;
+      const T* const part = own.part + j * kLanes<T>;
+      own.sums[j] = (done < kChain<T> ? 0 : own.sums[j]) + fold_row<1>(Lanes<kLanes<T>>::load(part), part, 0).v;
     }
   }
   for (std::int64_t j = 0; j < b.columns * columns; ++j) y[j] = static_cast<T>(own.sums[j]);

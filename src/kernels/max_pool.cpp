@@ -125,14 +125,13 @@ void take_taps(const T* x, std::int64_t stride, std::int64_t step, I at, std::in
 template <bool kIndexed, class I, class T>
 void take_row(const T* x, std::int64_t stride, std::int64_t step, std::int64_t taps, I at, std::int64_t n, T* best,
               I* where) {
-  constexpr std::int64_t most = sizeof(T) == 4 ? 3 : 1;
+  constexpr int most = sizeof(T) == 4 ? 3 : 1;
   for (std::int64_t left = taps; left > 0;) {
-    const std::int64_t k = left == most + 1 ? (most + 1) / 2 : std::min(left, most);
-    if constexpr (most > 1) {
-      if (k == 3) take_taps<3, kIndexed>(x, stride, step, at, n, best, where);
-      if (k == 2) take_taps<2, kIndexed>(x, stride, step, at, n, best, where);
-    }
-    if (k == 1) take_taps<1, kIndexed>(x, stride, step, at, n, best, where);
+    const std::int64_t k = left < most ? 1 : most;
+    if (k > 1)
+      take_taps<most, kIndexed>(x, stride, step, at, n, best, where);
+    else
+      take_taps<1, kIndexed>(x, stride, step, at, n, best, where);
     x += k * step;
     if (kIndexed) at += static_cast<I>(k * step);
     left -= k;

@@ -43,11 +43,16 @@ class Fetching {
   Fetching(const Ahead<T>* x, std::int64_t times) : x_(x) {
     if (x == nullptr) return;
     const std::int64_t all = lines(x[0]) + lines(x[1]);
-    if (all > 0) share_ = all / times + 1;
+    if (all == 0) return;
+    const std::int64_t calls = std::clamp<std::int64_t>(all / kSome, 1, times);
+    share_ = all / calls + 1;
+    every_ = next_ = times / calls;
   }
 
   void some() {
-    if (share_ > 0) fetch();
+    if (share_ == 0 || --next_ > 0) return;
+    next_ = every_;
+    fetch();
   }
 
  private:
@@ -66,11 +71,12 @@ class Fetching {
     }
   }
 
+  static constexpr std::int64_t kSome = 24;  ///< lines that are worth a call
   static constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
   static std::int64_t lines(const Ahead<T>& x) { return x.rows * ceil_div(x.columns, kLine); }
 
   const Ahead<T>* x_;
-  std::int64_t share_ = 0, row_ = 0, at_ = 0;
+  std::int64_t share_ = 0, every_ = 1, next_ = 1, row_ = 0, at_ = 0;
   bool second_ = false;
 };
 
@@ -181,7 +187,8 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   const int lookups = (x.a_step == 0 ? kA : kNeither) | (x.b_step == 0 ? kB : kNeither);
   const int most = std::max(kMainWidth, widest<T>(rows));
   std::int64_t calls = 1;
-  if (x.ahead != nullptr) calls = ceil_div(vectors, most) * ceil_div(rows, highest(most)) * ceil_div(depth, kChain<T>);
+  if (x.ahead != nullptr)
+    calls = x.lines * ceil_div(vectors, most) * ceil_div(rows, highest(most)) * ceil_div(depth, kChain<T>);
   Fetching<T> ahead(x.ahead, calls);
   int width = most;
   for (std::int64_t v = 0; v < vectors; v += width) {

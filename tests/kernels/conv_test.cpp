@@ -321,20 +321,39 @@ TEST_CASE("a convolution of an empty batch has zero weight gradients") {
   CHECK(dw == std::vector<float>(12, 5.0f));
 }
 
+ConvParams planes(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t groups,
+                  const std::int64_t (&size)[3], const std::int64_t (&kernel)[3], std::int64_t stride, std::int64_t pad,
+                  std::int64_t dilation) {
+  ConvParams p{.batch = batch, .in_channels = in, .out_channels = out, .groups = groups};
+  for (int d = 0; d < 3; ++d) {
+    p.in[d] = size[d], p.kernel[d] = kernel[d];
+    if (kernel[d] > 1) p.stride[d] = stride, p.padding[d] = pad, p.dilation[d] = dilation;
+    p.out[d] = (size[d] + 2 * p.padding[d] - p.dilation[d] * (kernel[d] - 1) - 1) / p.stride[d] + 1;
+  }
+  return p;
+}
+
+/// Both sums over the signal, adding too, without bias and on any number of threads.
+void check_sums(const ConvParams& p) {
+  CAPTURE(p.batch, p.in_channels, p.out_channels, p.in[1], p.in[2]);
+  CHECK(error_of<float>(p) < tolerance<float>());
+  const Problem<float> problem(p);
+  auto added = problem.run(p, true, 2.0f).dx;
+  for (float& v : added) v -= 2;
+  const auto fresh = problem.run(p);
+  CHECK(relative_error(added, {fresh.dx.begin(), fresh.dx.end()}) < 2 * tolerance<float>());
+  CHECK(same_on_any_threads([&] { return problem.run(p).y; }));
+  CHECK(same_on_any_threads([&] { return problem.run(p).dx; }));
+  std::vector<float> y(fresh.y.size(), NAN), with_bias(fresh.y.size(), 1.0f);
+  conv_forward(p, problem.x.data(), problem.w.data(), static_cast<const float*>(nullptr), y.data());
+  conv_forward(p, problem.x.data(), problem.w.data(), static_cast<const float*>(nullptr), with_bias.data(), true);
+  for (float& v : y) v += 1;
+  CHECK(relative_error(with_bias, {y.begin(), y.end()}) < 2 * tolerance<float>());
+}
+
 TEST_CASE("a convolution with channels along the vectors agrees with its definition") {
   // Several samples at a time, several bands of channels, terms in several steps and more than one float32 sum; lines
   // cut into parts, planes into lines, slices; strides, dilation, groups, padding on one side alone and none.
-  const auto planes = [](std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t groups,
-                         const std::int64_t(&size)[3], const std::int64_t(&kernel)[3], std::int64_t stride,
-                         std::int64_t pad, std::int64_t dilation) {
-    ConvParams p{.batch = batch, .in_channels = in, .out_channels = out, .groups = groups};
-    for (int d = 0; d < 3; ++d) {
-      p.in[d] = size[d], p.kernel[d] = kernel[d];
-      if (kernel[d] > 1) p.stride[d] = stride, p.padding[d] = pad, p.dilation[d] = dilation;
-      p.out[d] = (size[d] + 2 * p.padding[d] - p.dilation[d] * (kernel[d] - 1) - 1) / p.stride[d] + 1;
-    }
-    return p;
-  };
   for (const auto& p :
        {params(23, 32, 32, 10, 3, 1, 1), params(3, 33, 101, 50, 3, 1, 1), params(2, 200, 40, 7, 3, 1, 1),
         params(2, 35, 64, 301, 2), line(3, 40, 64, 21, 21, 4, 1, 3, 1, 1), params(3, 64, 96, 45, 3, 2, 1, 1, 2),
@@ -347,22 +366,21 @@ TEST_CASE("a convolution with channels along the vectors agrees with its definit
         planes(2, 33, 40, 1, {3, 6, 9}, {3, 3, 3}, 2, 1, 1), planes(3, 70, 24, 2, {1, 15, 14}, {1, 4, 4}, 2, 1, 1),
         planes(2, 64, 20, 1, {1, 32, 32}, {1, 3, 3}, 2, 1, 1), planes(2, 20, 17, 1, {1, 13, 17}, {1, 5, 4}, 3, 2, 2),
         planes(1, 64, 600, 1, {1, 5, 5}, {1, 3, 3}, 2, 1, 1), params(5, 37, 41, 29, 1, 2), params(9, 48, 33, 23, 2, 5),
-        params(2, 40, 33, 800, 4, 2, 1)}) {
-    CAPTURE(p.batch, p.in_channels, p.out_channels, p.in[1], p.in[2]);
-    CHECK(error_of<float>(p) < tolerance<float>());
-    const Problem<float> problem(p);
-    auto added = problem.run(p, true, 2.0f).dx;
-    for (float& v : added) v -= 2;
-    const auto fresh = problem.run(p);
-    CHECK(relative_error(added, {fresh.dx.begin(), fresh.dx.end()}) < 2 * tolerance<float>());
-    CHECK(same_on_any_threads([&] { return problem.run(p).y; }));
-    CHECK(same_on_any_threads([&] { return problem.run(p).dx; }));
-    std::vector<float> y(fresh.y.size(), NAN), with_bias(fresh.y.size(), 1.0f);
-    conv_forward(p, problem.x.data(), problem.w.data(), static_cast<const float*>(nullptr), y.data());
-    conv_forward(p, problem.x.data(), problem.w.data(), static_cast<const float*>(nullptr), with_bias.data(), true);
-    for (float& v : y) v += 1;
-    CHECK(relative_error(with_bias, {y.begin(), y.end()}) < 2 * tolerance<float>());
-  }
+        params(2, 40, 33, 800, 4, 2, 1)})
+    check_sums(p);
+}
+
+TEST_CASE("a convolution of few products agrees with its definition") {
+  // Lines of one vector and more, several rows at a time and what is left of them, samples, groups, slices; strides of
+  // the signal and of the result, among which positions stay that no tap reaches, and taps that reach no line.
+  for (const auto& p :
+       {planes(1, 2, 2, 1, {1, 4, 4}, {1, 3, 3}, 1, 1, 1), planes(2, 1, 5, 1, {1, 3, 5}, {1, 2, 3}, 1, 1, 1),
+        planes(1, 1, 2, 1, {1, 2, 37}, {1, 1, 3}, 1, 1, 1), planes(1, 4, 6, 2, {1, 3, 4}, {1, 2, 2}, 1, 0, 1),
+        planes(2, 1, 1, 1, {3, 4, 5}, {2, 2, 2}, 1, 1, 1), planes(1, 1, 3, 1, {1, 7, 9}, {1, 3, 3}, 2, 1, 1),
+        planes(1, 2, 1, 1, {1, 9, 8}, {1, 2, 2}, 3, 0, 1), planes(1, 1, 2, 1, {1, 3, 3}, {1, 3, 3}, 1, 4, 2),
+        planes(1, 1, 2, 1, {3, 5, 7}, {2, 1, 2}, 2, 1, 1), params(1, 2, 3, 21, 4, 2, 1), params(2, 2, 1, 11, 2, 5),
+        params(3, 3, 3, 7, 1, 1, 0, 1, 3)})
+    check_sums(p);
 }
 
 TEST_CASE("the gradients of a convolution add to their buffers when asked") {
