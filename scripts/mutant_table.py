@@ -177,6 +177,16 @@ def convolutions():
                  "store(Vector<float>{}, own_.right + first[c_.count] * c_.row + j);", "", test)
     yield Mutant("slab of the first of several sums for all", turned,
                  "c.slab.low[d] = u > 0 ? std::min(c.slab.low[d], low) : low;", "if (u == 0) c.slab.low[d] = low;", test)
+    few, test = "src/kernels/conv_few.cpp", "a convolution of few products*"
+    yield Mutant("few products' positions that no tap reaches left as they were", few,
+                 "y[c * size + i] = (add ? y[c * size + i] : 0) + (b != nullptr ? b[c % channels] : 0);", "", test)
+    yield Mutant("few products' taps beyond the signal", few, "if (plane < 0 || line < 0) continue;",
+                 "if (plane < 0) continue;", test)
+    yield Mutant("few products' results overwritten", few, "y[i * step] = (add ? y[i * step] : 0) + some[i];",
+                 "y[i * step] = some[i];", test)
+    yield Mutant("few products of the first group", few, "s.groups > 1 ? unit % s.groups : 0", "0", test)
+    yield Mutant("terms listed once counted from the first sum's", turned, "term_[c.first_term[u] + k + q] = base + terms_.b[q];",
+                 "term_[k + q] = base + terms_.b[q];", "a convolution with channels along the vectors*")
     yield Mutant("weights' gradient of positions one apart", weight, "h * slab.step[1] * line + l * slab.step[2];",
                  "h * line + l;", "convolutions agree*")
 
@@ -419,7 +429,7 @@ def max_pools():
     file = "src/kernels/max_pool.cpp"
     pairs = "src/kernels/max_pool_pairs.hpp"
     yield Mutant("places of 32 bits in any plane", "src/kernels/max_pool.cpp",
-                 "if (index && sizeof(T) == 4 && !has_narrow_places(p)) return one_by_one(0, p.w.out);", "",
+                 "has_room = sizeof(T) == 8 || has_narrow_places(p);", "has_room = true;",
                  "*planes of more than 2^32*")
     finite = "src/kernels/max_pool_small.hpp"
     yield Mutant("elements that are not finite taken as if they were", finite, "if (!is_all_from(0, zero + zeros)) return false;",
@@ -434,8 +444,20 @@ def max_pools():
     yield Mutant("NaN loses", pairs, "return (v > best) | (v != v);", "return v > best;", "*NaN*")
     yield Mutant("places of the second of four blocks of windows", pairs, "at + 4 * o, 2 * count, pair",
                  "at + 3 * o, 2 * count, pair", "rows\\, windows and planes*")
-    yield Mutant("windows of several rows by pairs of pairs", file, "last_of(h) == h.first;", "last_of(h) >= h.first;",
+    yield Mutant("windows of several rows by pairs of pairs", file, "is_one_row(p) && p.w.is_tiled()", "p.w.is_tiled()",
                  "rows\\, windows and planes*")
+    rows, columns = "src/kernels/max_pool_rows.hpp", "src/kernels/max_pool_columns.hpp"
+    yield Mutant("rows in the place of one that is listed", rows, "if ((used_ >> slot & 1) != 0 || rows_ == kSlots) join();",
+                 "if (rows_ == kSlots) join();", "*max pool*,rows\\, windows and planes*")
+    yield Mutant("rows of a tile kept for the next", rows, "for (std::int64_t& key : key_) key = -1;", "",
+                 "rows\\, windows and planes*")
+    yield Mutant("places of padding where nothing is larger", rows, "where = first < 0 ? first_taps(at) : at;", "where = at;",
+                 "*max pool*")
+    yield Mutant("the last of equal columns", columns, "(is_nan ? place : kLast - place);", "place;", "*max pool*")
+    yield Mutant("zeros of both signs apart", columns, "std::bit_cast<Place>(v + 0.0f)", "std::bit_cast<Place>(v)",
+                 "*max pool*,values are*")
+    yield Mutant("columns beyond the row hold what was there", columns,
+                 "std::fill(key_ + end, key_ + count, std::numeric_limits<Key>::min());", "", "*max pool*")
     yield Mutant("dilation of max pools dropped", file, ".dilation = q.dilation[i]", ".dilation = 1", "*max pool*")
     yield Mutant("gradient of max pools overwritten", file,
                  "for (std::int64_t i = 0; i < b.n; ++i) dx[i] += static_cast<T>(sum[i]);",

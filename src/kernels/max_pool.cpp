@@ -7,8 +7,8 @@
 
 #include "kernels/ceil_div.hpp"
 #include "kernels/loop_hints.hpp"
-#include "kernels/max_pool_pairs.hpp"
-#include "kernels/max_pool_small.hpp"
+#include "kernels/max_pool_columns.hpp"
+#include "kernels/max_pool_rows.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/pool_axis.hpp"
 
@@ -16,15 +16,12 @@ namespace taper::kernels {
 
 namespace {
 
-/// Windows of a row that are worked on at once; what the buffer on the stack holds.
-constexpr std::int64_t kMaxPoolTile = 512;
 /// Positions of one unit of backward work.
 constexpr std::int64_t kMaxPoolBlock = 2048;
 
 struct MaxPool {
   std::int64_t planes;
   PoolAxis d, h, w;
-  IndexRange inner;  ///< the windows of a row that no border cuts off, if they are worth to be taken together
 };
 
 // --- one window -----------------------------------------------------------------------------------------------------
@@ -86,184 +83,41 @@ std::int64_t find_in_window(const MaxPool& p, const T* x, const Taps& d, const T
   return at;
 }
 
-// --- a row of windows -----------------------------------------------------------------------------------------------
-
-/// best_o = max(best_o, x_{s o}, x_{s o + step}, ..., x_{s o + (K - 1) step}), `where` following it; `at` is the place
-/// of x_0. S is the stride, or 0.
-template <int S, int K, bool kIndexed, class I, class T>
-void take_taps(const T* x, std::int64_t stride, std::int64_t step, I at, std::int64_t n, T* best, I* where) {
-  const std::int64_t s = S > 0 ? S : stride;
-  TAPER_INDEPENDENT_TURNS
-  for (std::int64_t o = 0; o < n; ++o) {
-    T b = best[o];
-    I w = kIndexed ? where[o] : I(0);
-    const auto take_tap = [&](int t) {
-      const T v = x[o * s + t * step];
-      const bool take = exceeds(v, b);
-      b = take ? v : b;
-      if (kIndexed) w = take ? at + static_cast<I>(t * step) : w;
-    };
-    // Written out: a loop inside would keep the outer one from becoming vectors.
-    take_tap(0);
-    if constexpr (K > 1) take_tap(1);
-    if constexpr (K > 2) take_tap(2);
-    best[o] = b;
-    if (kIndexed) {
-      where[o] = w;
-      at += static_cast<I>(s);
-    }
-  }
-}
-
-template <int K, bool kIndexed, class I, class T>
-void take_taps(const T* x, std::int64_t stride, std::int64_t step, I at, std::int64_t n, T* best, I* where) {
-  if (stride == 1) return take_taps<1, K, kIndexed>(x, stride, step, at, n, best, where);
-  take_taps<0, K, kIndexed>(x, stride, step, at, n, best, where);
-}
-
-/// The same over all `taps` positions of a window's row. Float64 takes them one by one, to keep the library small.
-template <bool kIndexed, class I, class T>
-void take_row(const T* x, std::int64_t stride, std::int64_t step, std::int64_t taps, I at, std::int64_t n, T* best,
-              I* where) {
-  constexpr int most = sizeof(T) == 4 ? 3 : 1;
-  for (std::int64_t left = taps; left > 0;) {
-    const std::int64_t k = left < most ? 1 : most;
-    if (k > 1)
-      take_taps<most, kIndexed>(x, stride, step, at, n, best, where);
-    else
-      take_taps<1, kIndexed>(x, stride, step, at, n, best, where);
-    x += k * step;
-    if (kIndexed) at += static_cast<I>(k * step);
-    left -= k;
-  }
-}
-
-/// The same for long windows of neighbours with stride 1, by maxima over 2, 4, 8, ... neighbours. A window is two such
-/// maxima that overlap: what is chosen first among equals, or last among NaN, does not depend on that.
-template <bool kIndexed, class I, class T>
-void take_long_row(const T* x, std::int64_t taps, I at, std::int64_t n, T* best, I* where) {
-  T m[2 * kMaxPoolTile];
-  I place[kIndexed ? 2 * kMaxPoolTile : 1];
-  std::int64_t count = n + taps - 1, width = 1;
-  std::copy(x, x + count, m);
-  if (kIndexed)
-    for (std::int64_t i = 0; i < count; ++i) place[i] = at + static_cast<I>(i);
-  // m_i = max(x_i, ..., x_{i + 2 width - 1}) = max(m_i, m_{i + width})
-  for (; 2 * width <= taps; width *= 2) {
-    count -= width;
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T here = m[i], there = m[i + width];
-      const bool take = exceeds(there, here);
-      m[i] = take ? there : here;
-      if (!kIndexed) continue;
-      const I at_here = place[i], at_there = place[i + width];
-      place[i] = take ? at_there : at_here;
-    }
-  }
-  // best_o = max(best_o, m_o, m_{o + taps - width})
-  for (const std::int64_t from : {std::int64_t{0}, taps - width}) {
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t o = 0; o < n; ++o) {
-      const T before = best[o], v = m[o + from];
-      const bool take = exceeds(v, before);
-      best[o] = take ? v : before;
-      if (!kIndexed) continue;
-      const I at_before = where[o], at_v = place[o + from];
-      where[o] = take ? at_v : at_before;
-    }
-  }
-}
-
-/// The last of the positions.
-std::int64_t last_of(const Taps& taps) { return taps.first + (taps.last - 1 - taps.first) / taps.step * taps.step; }
-
-/// Windows [o0, o1) of a row, which no border cuts off; `x` has `room` elements. Vectors are completed by windows that
-/// nobody asks for where that stays within the input.
-template <bool kIndexed, class I, class T>
-void inner_windows(const MaxPool& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x,
-                   std::int64_t room, T* y, std::int64_t* index) {
-  constexpr std::int64_t kWhole = 16;
-  const Window1d& w = p.w.window;
-  const std::int64_t step = std::min(w.dilation, p.w.in);
-  const bool is_long = w.stride == 1 && step == 1 && w.kernel > 6 && w.kernel <= kMaxPoolTile;
-  T best[kMaxPoolTile];
-  I where[kMaxPoolTile];
-  for (std::int64_t o = o0; o < o1; o += kMaxPoolTile) {
-    const std::int64_t n = std::min(kMaxPoolTile, o1 - o), stride = n > 1 ? w.stride : 1;
-    const std::int64_t start = o * w.stride - w.padding_left;
-    const std::int64_t corner = (d.first * p.h.in + h.first) * p.w.in + start;
-    const std::int64_t whole = ceil_div(n, kWhole) * kWhole;
-    const std::int64_t last = (last_of(d) * p.h.in + last_of(h)) * p.w.in + start + (w.kernel - 1) * step;
-    const bool completes = n > 1 && stride <= kWhole && last + (whole - 1) * stride < room;
-    const std::int64_t count = completes ? whole : n;
-    std::fill(best, best + count, -std::numeric_limits<T>::infinity());
-    if (kIndexed)
-      for (std::int64_t i = 0; i < count; ++i) where[i] = static_cast<I>(corner + i * stride);
-    for (std::int64_t i = d.first; i < d.last; i += d.step)
-      for (std::int64_t j = h.first; j < h.last; j += h.step) {
-        const std::int64_t at = (i * p.h.in + j) * p.w.in + start;
-        if (is_long)
-          take_long_row<kIndexed>(x + at, w.kernel, static_cast<I>(at), count, best, where);
-        else
-          take_row<kIndexed>(x + at, stride, step, w.kernel, static_cast<I>(at), count, best, where);
-      }
-    std::copy(best, best + n, y + o);
-    if (kIndexed && index) std::copy(where, where + n, index + o);
-  }
-}
-
 /// Whether a place in a plane and some strides together stay below 2^31.
 bool has_narrow_places(const MaxPool& p) { return p.d.in * p.h.in * p.w.in < std::int64_t{1} << 30; }
 
-/// The same; indices of float32 only where places are narrow.
+/// A row of windows, one by one.
 template <class T>
-void inner_windows(const MaxPool& p, const Taps& d, const Taps& h, std::int64_t o0, std::int64_t o1, const T* x,
-                   std::int64_t room, T* y, std::int64_t* index) {
-  const bool is_narrow = has_narrow_places(p);
-  if (const Window1d& w = p.w.window; w.dilation == 1 && w.kernel > 1 && o1 - o0 > 1 && is_narrow) {
-    const std::int64_t at = (d.first * p.h.in + h.first) * p.w.in + o0 * w.stride - w.padding_left;
-    const RowWindows windows{d, h, w.kernel, p.h.in, p.w.in};
-    std::int64_t* const places = index ? index + o0 : nullptr;
-    if (w.stride == 2 && pool_pairs(windows, x + at, room - at, at, o1 - o0, y + o0, places)) return;
-    const bool is_row = last_of(d) == d.first && last_of(h) == h.first;
-    if (kVectorWidth == 64 && is_row && w.stride == 4 && w.kernel == 4 && o1 - o0 >= kFullVector<T>)
-      return pool_quads(windows, x + at, at, o1 - o0, y + o0, places);
-  }
-  // Places as wide as the elements make the faster loop. For float64 there is one loop, to keep the library small.
-  using Place = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
-  if constexpr (sizeof(T) == 4)
-    if (!index) return inner_windows<false, Place>(p, d, h, o0, o1, x, room, y, index);
-  inner_windows<true, Place>(p, d, h, o0, o1, x, room, y, index);
-}
-
-/// y_o = x[index_o], the largest element of window o.
-template <class T>
-void one_window(const MaxPool& p, const Taps& d, const Taps& h, const Taps& w, std::int64_t o, const T* x, T* y,
-                std::int64_t* index) {
-  const std::int64_t at = find_in_window(p, x, d, h, w);
-  y[o] = x[at];
-  if (index) index[o] = at;
-}
-
-template <class T>
-void fixed_forward_row(const MaxPool& p, const Taps& d, const Taps& h, const T* x, std::int64_t room, T* y,
-                       std::int64_t* index) {
-  const auto one_by_one = [&](std::int64_t o, std::int64_t end) {
-    for (; o < end; ++o) one_window(p, d, h, window_taps(p.w.window, p.w.in, o), o, x, y, index);
-  };
-  if (index && sizeof(T) == 4 && !has_narrow_places(p)) return one_by_one(0, p.w.out);
-  one_by_one(0, p.inner.first);
-  inner_windows(p, d, h, p.inner.first, p.inner.last, x, room, y, index);
-  one_by_one(p.inner.last, p.w.out);
-}
-
-template <class T>
-void adaptive_forward_row(const MaxPool& p, const Taps& d, const Taps& h, const T* x, std::int64_t, T* y,
-                          std::int64_t* index) {
+void forward_row(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
   auto cursor = p.w.cursor(0);
   for (std::int64_t o = 0; o < p.w.out; ++o, cursor.next()) {
     const WindowBounds b = cursor.bounds();
-    one_window(p, d, h, {b.first, b.last, 1}, o, x, y, index);
+    const Taps w = p.w.is_adaptive ? Taps{b.first, b.last, 1} : window_taps(p.w.window, p.w.in, o);
+    const std::int64_t at = find_in_window(p, x, d, h, w);
+    y[o] = x[at];
+    if (index) index[o] = at;
+  }
+}
+
+/// The same by columns, if they all fit or those of any window do.
+[[gnu::noinline]] void forward_columns(const MaxPool& p, const Taps& d, const Taps& h, const float* x, float* y,
+                                       std::int64_t* index) {
+  const Window1d& w = p.w.window;
+  const std::int64_t reach = (w.kernel - 1) * w.dilation + 1;
+  ColumnMaxima maxima;
+  auto cursor = p.w.cursor(0);
+  for (std::int64_t o = 0; o < p.w.out;) {
+    const std::int64_t start = p.w.is_adaptive ? 0 : o * w.stride - w.padding_left,
+                       n = p.w.is_adaptive ? p.w.out
+                                           : std::min(p.w.out - o, (ColumnMaxima::kMost - reach) / w.stride + 1);
+    maxima.find_columns(d, h, p.h.in, p.w.in, x, start, p.w.is_adaptive ? p.w.in : (n - 1) * w.stride + reach);
+    for (std::int64_t i = 0; i < n; ++i, ++o, cursor.next()) {
+      Taps taps{i * w.stride, i * w.stride + reach, w.dilation};
+      if (p.w.is_adaptive) taps = {cursor.bounds().first, cursor.bounds().last, 1};
+      const std::int64_t at = maxima.find(taps);
+      y[o] = x[at];
+      if (index) index[o] = at;
+    }
   }
 }
 
@@ -294,29 +148,85 @@ bool small_rows(const MaxPool& p, const Taps& d, std::int64_t h, std::int64_t co
   return pool_small(windows, x, h, h + count, y, index);
 }
 
+/// Whether windows are taken together with their neighbours: by rows, which windows share that are a step or two
+/// apart, or by columns. In one row, long windows that hardly overlap stay alone.
+bool is_one_row(const MaxPool& p) {
+  return p.d.window.kernel == 1 && p.h.window.kernel == 1 && !p.d.is_adaptive && !p.h.is_adaptive;
+}
+template <class T>
+bool goes_by_rows(const MaxPool& p) {
+  const Window1d& w = p.w.window;
+  if (!RowMaxima<T>::fits(p.w) || (w.kernel > 8 && p.w.out < 8)) return false;
+  return w.stride <= 2 || is_one_row(p);
+}
+bool goes_by_columns(const MaxPool& p) {
+  const std::int64_t columns = p.w.is_adaptive ? p.w.in : (p.w.window.kernel - 1) * p.w.window.dilation + 1;
+  return !is_one_row(p) && columns <= ColumnMaxima::kMost;
+}
+
+/// The rows [first, last) of all windows.
+template <class T>
+[[gnu::noinline]] void pool_rows(const MaxPool& p, std::int64_t first, std::int64_t last, const T* x, T* y,
+                                 std::int64_t* index) {
+  using Maxima = RowMaxima<T>;
+  constexpr std::int64_t kSome = 16;  // whose elements stay near while parts of the rows are gone through
+  const std::int64_t slice = p.h.in * p.w.in, size = p.d.in * slice, out = p.w.out;
+  const bool is_shared = p.d.window.kernel > 1 || p.h.window.kernel > 1 || p.d.is_adaptive || p.h.is_adaptive;
+  const std::int64_t some = out <= Maxima::kTile ? last - first : is_shared ? kSome : 1;
+  Maxima maxima(p.w);
+  for (; first < last; first += some)
+    for (std::int64_t o = 0; o < out; o += Maxima::kTile) {
+      maxima.go_to(o, std::min(Maxima::kTile, out - o));
+      for (std::int64_t unit = first; unit < std::min(first + some, last); ++unit) {
+        const std::int64_t plane = unit / (p.d.out * p.h.out), in_plane = unit % (p.d.out * p.h.out);
+        const Taps d = taps_at(p.d, in_plane / p.h.out), h = taps_at(p.h, in_plane % p.h.out);
+        for (std::int64_t i = d.first; i < d.last; i += d.step)
+          for (std::int64_t j = h.first; j < h.last; j += h.step) {
+            const std::int64_t place = i * slice + j * p.w.in;
+            maxima.take(x + plane * size + place, place, (plane * p.d.in + i) * p.h.in + j,
+                        (p.planes - plane) * size - place);
+          }
+        maxima.store(y + unit * out + o, index ? index + unit * out + o : nullptr);
+      }
+    }
+}
+
+/// Whether windows are four neighbours in one row, side by side, which are taken as pairs of pairs.
+template <class T>
+bool is_in_quads(const MaxPool& p) {
+  return kVectorWidth == 64 && is_one_row(p) && p.w.is_tiled() && p.w.window.kernel == 4 && p.w.out >= kFullVector<T> &&
+         has_narrow_places(p);
+}
+template <class T>
+void forward_quads(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
+  const std::int64_t place = (d.first * p.h.in + h.first) * p.w.in;
+  pool_quads<T>({d, h, 4, p.h.in, p.w.in}, x + place, place, p.w.out, y, index);
+}
+
 template <class T>
 void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
   constexpr std::int64_t kSome = 16;  // rows of windows, whose elements stay near
   const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in;
-  const bool small = is_small<T>(p);
+  // Places of float32 take 32 bits.
+  const bool small = is_small<T>(p), has_room = sizeof(T) == 8 || has_narrow_places(p);
+  auto row = has_room && goes_by_rows<T>(p) ? nullptr : forward_row<T>;
+  if constexpr (std::is_same_v<T, float>)
+    if (row != nullptr && has_room && goes_by_columns(p)) row = forward_columns;
+  if constexpr (kVectorWidth == 64)
+    if (is_in_quads<T>(p)) row = forward_quads<T>;
   const bool is_far = far_ahead() > 0 && double(p.planes) * double(size) * sizeof(T) >= kFarRead;
   parallel_for(p.planes * rows, size / rows + p.w.out, [=, &p](std::int64_t first, std::int64_t last) {
-    std::int64_t plane = first / rows, d = first % rows / p.h.out, h = first % p.h.out;
+    if (row == nullptr && !small) return pool_rows(p, first, last, x, y, index);
     for (std::int64_t unit = first, count; unit < last; unit += count) {
-      const auto forward_row = p.w.is_adaptive ? adaptive_forward_row<T> : fixed_forward_row<T>;
-      const Taps depth = taps_at(p.d, d);
+      const std::int64_t plane = unit / rows, d = unit % rows / p.h.out, h = unit % p.h.out;
       count = small ? std::min({last - unit, p.h.out - h, kSome}) : 1;
+      const T* const from = x + plane * size;
       T* const to = y + unit * p.w.out;
       std::int64_t* const places = index ? index + unit * p.w.out : nullptr;
-      if (!small || !small_rows(p, depth, h, count, is_far, x + plane * size, to, places))
-        for (std::int64_t r = 0; r < count; ++r)
-          forward_row(p, depth, taps_at(p.h, h + r), x + plane * size, (p.planes - plane) * size, to + r * p.w.out,
-                      places ? places + r * p.w.out : nullptr);
-      if ((h += count) < p.h.out) continue;
-      h = 0;
-      if (++d < p.d.out) continue;
-      d = 0;
-      ++plane;
+      if (!small)
+        row(p, taps_at(p.d, d), taps_at(p.h, h), from, to, places);
+      else if (!small_rows(p, taps_at(p.d, d), h, count, is_far, from, to, places))
+        pool_rows(p, unit, unit + count, x, y, index);
     }
   });
 }
@@ -412,17 +322,6 @@ void backward(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, b
 
 // --- parameters -----------------------------------------------------------------------------------------------------
 
-IndexRange inner_range(const PoolAxis& axis) {
-  const Window1d& w = axis.window;
-  if (axis.is_adaptive) return {0, 0};
-  const std::int64_t reach = axis.in + w.padding_left - 1 - w.dilation * (w.kernel - 1);
-  const std::int64_t first = ceil_div(w.padding_left, w.stride);
-  std::int64_t last = reach < 0 ? 0 : std::min(axis.out, reach / w.stride + 1);
-  // A few long windows are faster one by one.
-  if (last - first < 8 && w.kernel > 8) last = 0;
-  return first < last ? IndexRange{first, last} : IndexRange{axis.out, axis.out};
-}
-
 MaxPool make_pool(const SlidingPoolParams& q) {
   const auto axis = [&](int i) {
     return PoolAxis{q.in[i],
@@ -433,7 +332,7 @@ MaxPool make_pool(const SlidingPoolParams& q) {
                      .padding_right = q.padding_right[i],
                      .dilation = q.dilation[i]}};
   };
-  return {q.planes, axis(0), axis(1), axis(2), inner_range(axis(2))};
+  return {q.planes, axis(0), axis(1), axis(2)};
 }
 
 /// Windows of an adaptive pool that divide an axis evenly are a fixed pool's.
@@ -442,7 +341,7 @@ MaxPool make_pool(const AdaptivePoolParams& q) {
     const std::int64_t size = q.in[i] / q.out[i];
     return q.in[i] % q.out[i] == 0 ? PoolAxis{q.in[i], q.out[i], {size, size}} : PoolAxis{q.in[i], q.out[i], {}, true};
   };
-  return {q.planes, axis(0), axis(1), axis(2), inner_range(axis(2))};
+  return {q.planes, axis(0), axis(1), axis(2)};
 }
 
 bool is_empty(const AdaptivePoolParams& q) { return q.out[0] == 0 || q.out[1] == 0 || q.out[2] == 0; }

@@ -98,27 +98,6 @@ template <bool kIndexed, class T>
   }
 }
 
-/// The same for two windows or more, if they fill a vector, or do together with what follows them within the `room` of
-/// x: returns whether they do. A null `index` is not written.
-template <class T>
-bool pool_pairs(const RowWindows& w, const T* x, std::int64_t room, std::int64_t at, std::int64_t n, T* y,
-                std::int64_t* index) {
-  constexpr std::int64_t N = kFullVector<T>;
-  const auto pool = index ? pool_vectors<true, T> : pool_vectors<false, T>;
-  if (n >= N) {
-    pool(w, x, at, n, y, index);
-    return true;
-  }
-  const std::int64_t last_row = (w.d.last - 1 - w.d.first) * w.height + (w.h.last - 1 - w.h.first);
-  if (last_row * w.width + w.taps + 2 * (N - 1) > room) return false;
-  T best[N];
-  std::int64_t where[N];
-  pool(w, x, at, N, best, where);
-  std::copy(best, best + n, y);
-  if (index) std::copy(where, where + n, index);
-  return true;
-}
-
 /// The same for windows of four neighbours in one row, side by side, that fill a vector or more: pairs of pairs. In
 /// several rows an element of the first pair would win over an equal one of the second in a row before it.
 template <class T>

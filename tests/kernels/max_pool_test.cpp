@@ -277,6 +277,13 @@ TEST_CASE("rows, windows and planes longer than the buffers are pooled in pieces
   pools.push_back(fixed({211, 37}, {5, 37}, {2, 1}, {2, 0}, {}, true));
   pools.push_back(fixed({7, 11, 67}, {2, 3, 5}, {1, 2, 3}, {0, 1, 2}, {}, true));
   pools.push_back(fixed({17, 23, 29}, {3, 2, 1}, {1, 1, 1}, {1, 0, 0}));
+  // More rows than are kept, rows of several slices in one place, more columns than fit.
+  pools.push_back(fixed({67, 41}, {20, 3}, {1, 1}, {9, 1}));
+  pools.push_back(fixed({3, 16, 33}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}));
+  pools.push_back(fixed({5, 9001}, {2, 7}, {1, 5}, {0, 3}));
+  pools.push_back(fixed({3, 4999}, {2, 4097}, {1, 3}, {1, 5}));
+  pools.push_back(adaptive({7, 4096}, {3, 5}));
+  pools.push_back(adaptive({7, 4097}, {3, 5}));
   pools.push_back(adaptive({2311}, {3}));
   pools.push_back(adaptive({67, 61}, {1, 1}));
   pools.push_back(adaptive({5, 1301}, {3, 1511}));
@@ -420,13 +427,13 @@ TEST_CASE("extreme but valid options neither wrap nor read outside") {
     output_size("max_pool", {&w, 1}, WindowKind::pool, in, out);
     REQUIRE(out[0] == outputs);
     const kernels::SlidingPoolParams p{.planes = 1,
-                                   .in = {1, 1, length},
-                                   .out = {1, 1, outputs},
-                                   .kernel = {1, 1, w.kernel},
-                                   .stride = {1, 1, w.stride},
-                                   .padding_left = {0, 0, w.padding_left},
-                                   .padding_right = {0, 0, w.padding_right},
-                                   .dilation = {1, 1, w.dilation}};
+                                       .in = {1, 1, length},
+                                       .out = {1, 1, outputs},
+                                       .kernel = {1, 1, w.kernel},
+                                       .stride = {1, 1, w.stride},
+                                       .padding_left = {0, 0, w.padding_left},
+                                       .padding_right = {0, 0, w.padding_right},
+                                       .dilation = {1, 1, w.dilation}};
     Values x;
     for (std::int64_t i = 0; i < length; ++i) x.push_back(double(i));
     Values y(std::size_t(outputs), kNaN), values = y, dx(std::size_t(length), kNaN), dy(std::size_t(outputs), 1.0);

@@ -1,0 +1,258 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/max_pool_small.hpp"
+#include "kernels/pool_axis.hpp"
+
+// The largest elements of windows of one size, row by row: what a window finds in one row of the input does not depend
+// on the windows above and below it, so every row is gone along once, and what it gives is kept for all windows that
+// span it. Of k x k elements, a window takes 2 k comparisons.
+
+namespace taper::kernels {
+
+/// Replaces `best`, and the place `where` it is, where `v` exceeds it.
+template <class V, class P>
+[[gnu::always_inline]] inline void take_larger(const V& v, const P& at, V& best, P& where) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof v == 64 && sizeof best[0] == 4) {
+    const auto is_taken = static_cast<__mmask16>(_mm512_cmp_ps_mask(__m512(v), __m512(best), _CMP_GT_OQ) |
+                                                 _mm512_cmp_ps_mask(__m512(v), __m512(v), _CMP_UNORD_Q));
+    best = V(_mm512_mask_mov_ps(__m512(best), is_taken, __m512(v)));
+    where = P(_mm512_mask_mov_epi32(__m512i(where), is_taken, __m512i(at)));
+    return;
+  }
+#endif
+  const auto is_taken = exceeds(v, best);
+  best = is_taken ? v : best;
+  where = is_taken ? at : where;
+}
+
+/// The windows of rows of one width, some neighbours of them at a time. Places are below 2^30 for float32.
+template <class T>
+class RowMaxima {
+ public:
+  /// Windows that are worked on at once.
+  static constexpr std::int64_t kTile = 256;
+
+  /// Whether windows are no longer than there is room for; those of float64 must overlap or lie side by side in pairs.
+  static bool fits(const PoolAxis& axis) {
+    const Window1d& w = axis.window;
+    const std::int64_t widest = sizeof(T) == 4 ? kLine : 2;
+    return !axis.is_adaptive && w.kernel <= kLine - kTile - 2 * N && w.dilation <= kLine && w.stride <= widest;
+  }
+
+  explicit RowMaxima(const PoolAxis& axis) : axis_(axis), w_(axis.window) {}
+
+  /// Goes to the windows [first, first + n) of all rows.
+  void go_to(std::int64_t first, std::int64_t n) {
+    n_ = n, start_ = first * w_.stride - w_.padding_left;
+    for (std::int64_t& key : key_) key = -1;
+    rows_ = 0, used_ = 0;
+  }
+
+  /// Takes in row `x`, whose first element is at `place` of its plane; `key` tells rows from each other, and from x on
+  /// `room` elements may be read.
+  [[gnu::noinline]] void take(const T* x, std::int64_t place, std::int64_t key, std::int64_t room) {
+    const std::int64_t slot = key % kSlots;
+    if (key_[slot] != key) {
+      // A row that is listed keeps its slot.
+      if ((used_ >> slot & 1) != 0 || rows_ == kSlots) join();
+      key_[slot] = key;
+      find(x, static_cast<Place>(place), room, row_[slot]);
+    }
+    used_ |= std::uint32_t{1} << slot;
+    list_[rows_++] = &row_[slot];
+  }
+
+  /// Stores what the rows gave since the last time. A null `index` is not written.
+  [[gnu::noinline]] void store(T* y, std::int64_t* index) {
+    if (rows_ > 1) join();
+    const Row& all = *list_[0];
+    for (std::int64_t o = 0; o < n_; ++o) y[o] = all.best[o];
+    for (std::int64_t o = 0; o < n_ && index != nullptr; ++o) index[o] = all.where[o];
+    rows_ = 0, used_ = 0;
+  }
+
+ private:
+  using Place = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  static constexpr int N = kFullVector<T>;
+  using V = typename Several<T, N>::type;
+  using Places = typename Several<Place, N>::type;
+
+  static constexpr std::int64_t kSlots = 16, kLine = 4096;
+  static constexpr T kLowest = -std::numeric_limits<T>::infinity();
+
+  struct Row {
+    alignas(kVectorWidth) T best[kTile + N];
+    alignas(kVectorWidth) Place where[kTile + N];
+
+    void put(std::int64_t o, const V& v, const Places& at) {
+      std::memcpy(best + o, &v, sizeof v);
+      std::memcpy(where + o, &at, sizeof at);
+    }
+  };
+
+  /// Joins the listed rows to one.
+  [[gnu::noinline]] void join() {
+    for (std::int64_t o = 0; o < n_; o += N) {
+      V best = several_at<T, N>(list_[0]->best + o);
+      Places where = several_at<Place, N>(list_[0]->where + o);
+      for (std::int64_t r = 1; r < rows_; ++r)
+        take_larger(several_at<T, N>(list_[r]->best + o), several_at<Place, N>(list_[r]->where + o), best, where);
+      sum_.put(o, best, where);
+    }
+    list_[0] = &sum_, rows_ = 1, used_ = 0;
+  }
+
+  /// Where the windows begin in a row whose first one begins at `at`.
+  [[gnu::always_inline]] Places begins(std::int64_t at) const {
+    Places lanes;
+#pragma GCC unroll 16
+    for (int l = 0; l < N; ++l) lanes[l] = static_cast<Place>(l);
+    return lanes * static_cast<Place>(w_.stride) + static_cast<Place>(at);
+  }
+  /// The first taps of windows that begin there: those in front of the row are padding.
+  [[gnu::always_inline]] Places first_taps(const Places& begin) const {
+    Places taps = begin < 0 ? Places{} : begin;
+    if (w_.dilation > 1)
+      for (int l = 0; l < N && begin[l] < 0; ++l)
+        taps[l] = begin[l] + static_cast<Place>((w_.dilation - 1 - begin[l]) / w_.dilation * w_.dilation);
+    return taps;
+  }
+
+  /// The elements of row `x` at `at` and next to it, or what loses to everything beyond the row.
+  [[gnu::always_inline]] V neighbours(const T* x, std::int64_t at) const {
+    if (at >= 0 && at + N <= axis_.in) return several_at<T, N>(x + at);
+#if defined(__AVX2__)
+    if constexpr (std::is_same_v<T, float>) return Columns(at, axis_.in).of(x, kLowest);
+#endif
+    return cut_off(x, at);
+  }
+  [[gnu::noinline]] V cut_off(const T* x, std::int64_t at) const {
+    T some[N];
+    for (std::int64_t l = 0; l < N; ++l, ++at) some[l] = at >= 0 && at < axis_.in ? x[at] : kLowest;
+    return several_at<T, N>(some);
+  }
+
+  /// What the windows find in a row.
+  [[gnu::noinline]] void find(const T* x, Place place, std::int64_t room, Row& row) {
+    const std::int64_t stride = w_.stride, dilation = w_.dilation, taps = w_.kernel;
+    if (stride == 1 && dilation == 1 && taps > 6) return find_long(x, place, row);
+    if constexpr (sizeof(T) == 4)
+      if (stride > 2) return find_apart(x, place, room, row);
+    const auto step = static_cast<Place>(dilation);
+    for (std::int64_t o = 0; o < n_; o += N) {
+      std::int64_t first = start_ + o * stride;
+      V best = V{} + kLowest;
+      Places at = begins(first), where = first < 0 ? first_taps(at) : at;
+      for (std::int64_t t = 0; t < taps; ++t, first += dilation, at += step) {
+        V v = neighbours(x, first);
+        if (stride == 2) v = PairLanes<T>::ordered(PairLanes<T>::template of_pairs<0>(v, neighbours(x, first + N)));
+        take_larger(v, at, best, where);
+      }
+      row.put(o, best, where + place);
+    }
+  }
+
+  /// best_o = max(best_o, x_{s o}, x_{s o + step}, ...) over K taps, s being the stride, `where` following it; `at` is
+  /// the place of x_0.
+  template <int K>
+  void take_taps(const T* x, Place at, std::int64_t n, T* best, Place* where) const {
+    const std::int64_t s = w_.stride, step = w_.dilation;
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t o = 0; o < n; ++o, at += static_cast<Place>(s)) {
+      T b = best[o];
+      Place w = where[o];
+      const auto take_tap = [&](int t) {
+        const T v = x[o * s + t * step];
+        const bool is_taken = exceeds(v, b);
+        b = is_taken ? v : b;
+        w = is_taken ? at + static_cast<Place>(t * step) : w;
+      };
+      // Written out: a loop inside would keep the outer one from becoming vectors.
+      take_tap(0);
+      if constexpr (K > 1) take_tap(1);
+      if constexpr (K > 2) take_tap(2);
+      best[o] = b;
+      where[o] = w;
+    }
+  }
+
+  /// The same for windows more than two elements apart: those that no border cuts off tap by tap, the others one by
+  /// one.
+  [[gnu::noinline]] void find_apart(const T* x, Place place, std::int64_t room, Row& row) const {
+    const std::int64_t s = w_.stride, step = w_.dilation, taps = w_.kernel, reach = (taps - 1) * step, in = axis_.in;
+    const std::int64_t begin = std::min(n_, start_ < 0 ? (-start_ + s - 1) / s : 0),
+                       end = start_ + reach < in ? std::clamp((in - 1 - reach - start_) / s + 1, begin, n_) : begin;
+    const std::int64_t first = start_ + begin * s, whole = (end - begin + N - 1) / N * N;
+    // Vectors are completed by windows that nobody asks for where that stays within the planes.
+    const bool completes = end - begin > 1 && first + (whole - 1) * s + reach < room;
+    const std::int64_t n = completes ? whole : end - begin;
+    T* const best = row.best + begin;
+    Place* const where = row.where + begin;
+    for (std::int64_t o = 0; o < n; ++o) best[o] = kLowest, where[o] = place + static_cast<Place>(first + o * s);
+    for (std::int64_t t = 0; t < taps;) {
+      const Place at = place + static_cast<Place>(first + t * step);
+      const T* const from = x + first + t * step;
+      if (taps - t < 3)
+        take_taps<1>(from, at, n, best, where), t += 1;
+      else
+        take_taps<3>(from, at, n, best, where), t += 3;
+    }
+    for (std::int64_t o = 0; o < n_; ++o) {
+      if (o == begin) o = end;
+      if (o == n_) break;
+      std::int64_t t = 0, at = start_ + o * s;
+      for (; at < 0; at += step) ++t;
+      row.best[o] = kLowest, row.where[o] = place + static_cast<Place>(at);
+      for (; t < taps && at < in; ++t, at += step)
+        if (exceeds(x[at], row.best[o])) row.best[o] = x[at], row.where[o] = place + static_cast<Place>(at);
+    }
+  }
+
+  /// The same by maxima over 2, 4, 8, ... neighbours. A window is two such maxima that overlap: what is chosen first
+  /// among equals, or last among NaN, does not depend on that.
+  [[gnu::noinline]] void find_long(const T* x, Place place, Row& row) {
+    std::int64_t count = n_ + w_.kernel - 1, width = 1;
+    for (std::int64_t i = 0; i < count; i += N) {
+      const V v = neighbours(x, start_ + i);
+      std::memcpy(line_ + i, &v, sizeof v);
+    }
+    for (std::int64_t i = 0; i < count; ++i) place_[i] = static_cast<Place>(start_ + i);
+    // m_i = max(x_i, ..., x_{i + 2 width - 1}) = max(m_i, m_{i + width})
+    for (; 2 * width <= w_.kernel; width *= 2) {
+      count -= width;
+      for (std::int64_t i = 0; i < count; i += N) {
+        V best = several_at<T, N>(line_ + i);
+        Places where = several_at<Place, N>(place_ + i);
+        take_larger(several_at<T, N>(line_ + i + width), several_at<Place, N>(place_ + i + width), best, where);
+        std::memcpy(line_ + i, &best, sizeof best);
+        std::memcpy(place_ + i, &where, sizeof where);
+      }
+    }
+    for (std::int64_t o = 0; o < n_; o += N) {
+      V best = V{} + kLowest;
+      Places where = first_taps(begins(start_ + o));
+      for (const std::int64_t i : {o, o + w_.kernel - width})
+        take_larger(several_at<T, N>(line_ + i), several_at<Place, N>(place_ + i), best, where);
+      row.put(o, best, where + place);
+    }
+  }
+
+  const PoolAxis& axis_;
+  const Window1d& w_;
+  std::int64_t n_ = 0, start_ = 0;  ///< windows, and where the first one begins
+  T line_[kLine + N];               ///< elements of a row, for long windows
+  Place place_[kLine + N];          ///< in the row
+  Row row_[kSlots], sum_;
+  std::int64_t key_[kSlots];  ///< of the rows that are kept
+  const Row* list_[kSlots + 1];
+  std::int64_t rows_ = 0;   ///< that are listed
+  std::uint32_t used_ = 0;  ///< slots of these
+};
+
+}  // namespace taper::kernels
