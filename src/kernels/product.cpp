@@ -71,7 +71,7 @@ class Fetching {
     }
   }
 
-  static constexpr std::int64_t kSome = 24;  ///< lines that are worth a call
+  static constexpr std::int64_t kSome = 8;  ///< lines that are worth a call
   static constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
   static std::int64_t lines(const Ahead<T>& x) { return x.rows * ceil_div(x.columns, kLine); }
 
