@@ -17,6 +17,7 @@ inline std::int64_t floor_div(std::int64_t n, std::int64_t d) { return d == 1 ? 
 /// step; the sweep then has strides of one.
 struct Slab {
   bool use = false;                  ///< whether it was found to fit
+  double time = 0;                   ///< about what a term of a vector of results takes, in products of vectors
   bool direct;                       ///< results go from the registers to where they belong
   bool overlap = false;              ///< a line's last vector ends where the line does
   std::int64_t lines, width;         ///< of positions in a full region
@@ -65,23 +66,32 @@ struct Region {
   std::int64_t sample, d, h, w, lines, width;
 };
 
-/// How many regions a sample has along each dimension.
+/// The regions of a sweep that have up to so many lines, or up to so many positions of one line.
 struct RegionGrid {
-  std::int64_t extent[3];
+  const Sweep& s;
+  std::int64_t lines, width;
+  std::int64_t extent[3];  ///< regions of a sample along each dimension
 
-  RegionGrid(const Sweep& s, const Slab& slab)
-      : extent{s.positions[0], slab.lines < s.positions[1] ? ceil_div(s.positions[1], slab.lines) : 1,
-               slab.width < s.positions[2] ? ceil_div(s.positions[2], slab.width) : 1} {}
-  std::int64_t count() const { return extent[0] * extent[1] * extent[2]; }
+  RegionGrid(const Sweep& sweep, std::int64_t most_lines, std::int64_t most_width)
+      : s(sweep),
+        lines(most_lines),
+        width(most_width),
+        extent{s.positions[0], lines < s.positions[1] ? ceil_div(s.positions[1], lines) : 1,
+               width < s.positions[2] ? ceil_div(s.positions[2], width) : 1} {}
+  std::int64_t count() const { return s.batch * extent[0] * extent[1] * extent[2]; }
+  [[gnu::noinline]] Region at(std::int64_t index) const {
+    const Place p = locate(index, extent);
+    const std::int64_t h = p.at[1] * lines, w = p.at[2] * width;
+    return {p.sample, p.at[0], h, w, std::min(lines, s.positions[1] - h), std::min(width, s.positions[2] - w)};
+  }
 };
 
-[[gnu::noinline]] inline Region region(const Sweep& s, const Slab& slab, std::int64_t index) {
-  const Place p = locate(index, RegionGrid(s, slab).extent);
-  const std::int64_t h = p.at[1] * slab.lines, w = p.at[2] * slab.width;
-  return {p.sample, p.at[0], h, w, std::min(slab.lines, s.positions[1] - h), std::min(slab.width, s.positions[2] - w)};
+inline Region region(const Sweep& s, const Slab& slab, std::int64_t index) {
+  return RegionGrid(s, slab.lines, slab.width).at(index);
 }
-
-inline std::int64_t region_count(const Sweep& s, const Slab& slab) { return s.batch * RegionGrid(s, slab).count(); }
+inline std::int64_t region_count(const Sweep& s, const Slab& slab) {
+  return RegionGrid(s, slab.lines, slab.width).count();
+}
 
 /// How far the taps of a sweep reach beyond its positions, in elements of a grid.
 struct Reach {
@@ -132,8 +142,9 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
   const std::int64_t channels = std::min(s.channels, (step_of(s.channels * taps) + taps - 2) / taps + 1);
   // Times for one vector of results and one tap, measured in products of vectors. Each copied line and each region cost
   // some time of their own. Packing what each tap finds, the other way, was slower for all of a thousand sizes.
-  const double copy = s.axis[2].stride > 1 ? kVectorWidth / 4.0 : 4, per_line = 25, per_region = 600, store = 2,
-               copied_store = 6, per_stored_line = 6;
+  const bool is_short = std::is_same_v<T, float> && kVectorWidth > 16 && s.axis[2].stride == 1 && width <= 48;
+  const double copy = s.axis[2].stride > 1 ? kVectorWidth / 4.0 : 4, per_line = is_short ? 8 : 25, per_region = 600,
+               store = 2, copied_store = 6, per_stored_line = 6;
   const bool may_be_direct = s.axis[2].to_step == 1 && s.channels * taps <= kLongSum;
   const double products = double(std::max<std::int64_t>(rows, 2));
   double least = std::numeric_limits<double>::infinity();
@@ -167,6 +178,7 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
     least = time;
     best = slab;
     best.use = true;
+    best.time = time / products;
   };
   const auto whole = [](std::int64_t n) { return ceil_div(n, lanes) * lanes; };
   if (width > most) {
@@ -181,6 +193,19 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
     }
   }
   return best;
+}
+
+/// What a term of a vector of results takes with slabs, or with positions that are packed for each term, in products of
+/// vectors.
+template <class T>
+double slab_time(const Sweep& s) {
+  const double lanes = double(kLanes<T>), width = double(s.positions[2]);
+  // What is not moved is not copied.
+  if (s.tap_count() == 1 && s.axis[2].stride == 1)
+    return 1.12 * double(ceil_div(s.positions[2], kLanes<T>)) * lanes / width;
+  const Grid grid = cut(s.rows, s.batch * s.position_count(), s.channels * s.tap_count(), s.groups);
+  const Slab slab = plan_slab<T>(s.lines_only ? s.stacked() : s, grid.row_step);
+  return slab.use ? slab.time : 4;
 }
 
 /// Fills the slab of the channels [first, first + n): grid element e of a channel stands for the signal's element

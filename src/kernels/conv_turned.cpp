@@ -1,9 +1,12 @@
 #include "kernels/conv_turned.hpp"
 
 #include <array>
+#include <span>
 #include <utility>
 
-#include "kernels/conv_terms.hpp"
+#include "base/window.hpp"
+#include "kernels/conv_inside.hpp"
+#include "kernels/conv_slab.hpp"
 #include "kernels/lane_mask.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/turn_square.hpp"
@@ -20,52 +23,44 @@ constexpr std::int64_t kPackedWeights = kBlocksTogether * kPanelsSize;
 /// Terms that are taken at a time: one chain, whose weights stay in the first-level cache for all positions.
 constexpr std::int64_t kStep = kChain<float>;
 
-/// Terms that are listed once for all units of work of a thread.
-constexpr std::int64_t kMostListed = 2304;
-
 /// Taps of a kernel whose weights are packed at a time, before those of each sweep go to their place.
 constexpr std::int64_t kTapsTogether = 32;
 
 /// More floats than this of signal and result are asked for before they are needed.
 constexpr std::int64_t kFarElements = std::int64_t{1} << 19;
 
+/// Units of work that are enough for several threads.
+constexpr std::int64_t kUnits = 8;
+
+/// The most boxes that a unit of work has of a sweep: each region has one of each kind at most.
+constexpr int kMostBoxes = 256;
+
 /// The most positions of the result, among which those of one sweep are one.
 constexpr std::int64_t kMostBetween = 16;
 
-/// How sweeps are cut into units of work: `bands` of rows, and of the regions of the slab `together` at a time. The
-/// regions are those of `all`, whose positions reach over the result: a sweep has as many, or one less in a dimension.
-/// A slab holds a part of the signal as it is, whose elements the positions step over.
+/// How sweeps are cut into units of work: `bands` of rows, and of the regions `together` at a time. The regions are
+/// those of `all`, whose positions reach over the result: a sweep has as many, or one less in a dimension.
 struct Cut {
   const Sweep *all, *sweeps;
   int count;
-  std::int64_t between = 1;  ///< positions of the result, among which those of one sweep are one
-  Slab slab{};
-  std::int64_t band = 0, bands = 0, row = 0;         ///< rows of a band; floats of one position of it
-  std::int64_t regions = 0, together = 0, room = 0;  ///< floats of a region's slab
-  std::int64_t depth = 0;                            ///< terms of all sweeps
-  std::int64_t first_term[kMostTurns];               ///< of each sweep, counted through them
-  bool packs_all = false;                            ///< whether the weights of all terms of a band are packed
-  bool keeps_all = false;                            ///< and those of all bands, one after another, as are slabs
-  bool fills_all = false;                            ///< whether a slab holds all channels
-  bool copies = false;                               ///< else what the taps read is all in the signal, and read there
-  bool is_far = false;                               ///< whether signal and result lie beyond the second-level cache
+  std::int64_t between = 1;                   ///< positions of the result, among which those of a sweep are one
+  std::int64_t band = 0, bands = 0, row = 0;  ///< rows of a band; floats of one position of it
+  std::int64_t lines = 0, width = 0;          ///< of a region
+  std::int64_t regions = 0, together = 0;
+  std::int64_t depth = 0;               ///< terms of all sweeps
+  std::int64_t first_term[kMostTurns];  ///< of each sweep, counted through them
+  bool packs_all = false;               ///< whether the weights of all terms of a band are packed
+  bool keeps_all = false;               ///< and those of all bands, one after another
+  bool is_far = false;                  ///< whether signal and result lie beyond the second-level cache
+  Inside inside;
 
   /// Begins with sweeps; several have elements one apart.
   Cut(const Sweep* these, int n) : all(these), sweeps(these), count(n) {
-    bool is_stepping = false;
-    for (int d = 0; d < 3; ++d) {
-      slab.step[d] = these->axis[d].stride, between *= these->axis[d].to_step;
-      is_stepping = is_stepping || slab.step[d] > 1;
-    }
-    if (is_stepping) {
-      own_[0] = *these;
-      for (Axis& axis : own_[0].axis) axis.stride = 1;
-      sweeps = own_;
-    }
+    for (int d = 0; d < 3; ++d) between *= these->axis[d].to_step;
     if (between > 1) {
-      own_[1] = *these;
-      for (int d = 0; d < 3; ++d) own_[1].positions[d] = ceil_div(these->result[d], these->axis[d].to_step);
-      all = own_ + 1;
+      own_ = *these;
+      for (int d = 0; d < 3; ++d) own_.positions[d] = ceil_div(these->result[d], these->axis[d].to_step);
+      all = &own_;
     }
     for (int u = 0; u < n; ++u) {
       first_term[u] = depth;
@@ -74,58 +69,51 @@ struct Cut {
   }
   Cut(const Cut&) = delete;
 
+  RegionGrid grid() const { return {*all, lines, width}; }
+
  private:
-  Sweep own_[2];  ///< the first without steps, and what `all` is if it is none of the sweeps
+  Sweep own_;  ///< what `all` is if it is none of the sweeps
 };
 
-/// Whether more of the lanes are used than with positions along the vectors. What each way reaches of the peak where
-/// all of them are, is measured.
-bool is_faster(const Cut& c) {
-  const Sweep& s = *c.all;
-  const std::int64_t width = s.positions[2], vectors = c.row / kLanes<float>;
-  const bool is_spread = c.between > 1;
-  const bool is_stepping = c.slab.step[2] > 1;
-  if (width % kLanes<float> == 0 && !is_spread && !is_stepping) return false;
-  // A few products are faster than the lists of several sums.
-  if (is_spread && double(s.batch * s.position_count()) * double(s.rows * c.depth) < 4096) return false;
-  const double turned = double(c.band) / double(c.row) * (vectors == 1 ? 0.58 : 0.83);
-  const double lanes = double(width) / double(ceil_div(width, kLanes<float>) * kLanes<float>);
-  // Planes of few positions are packed once for each tap; the lines of many samples may be one plane.
-  const bool is_packed =
-      (s.lines_only ? s.batch : s.positions[1]) * width < 32 || (is_spread && s.lines_only && width <= 16);
-  const double share = is_packed                                 ? 0
-                       : is_stepping                             ? (width < 12 ? 0.05 : 0.45)
-                       : is_spread && s.lines_only && width < 64 ? 0.3
-                       : width < 12                              ? 0.6
-                       : is_spread                               ? 0.75
-                       : c.depth > kDeepBlock                    ? 0.65
-                                                                 : 0.85;
-  return turned > lanes * share;
+/// The share of the lanes that lines of positions fill, each alone or one after another with what the taps reach.
+double used_lanes(const Sweep& s) {
+  const std::int64_t width = s.positions[2], reach = std::abs((s.taps[2] - 1) * s.axis[2].shift_step);
+  const std::int64_t whole = ceil_div(width, kLanes<float>) * kLanes<float>;
+  return double(width) / double(std::min(whole, width + reach));
 }
 
-/// Finds what the taps of all sweeps reach; false if slabs are not made for it.
-bool find_slab(Cut& c) {
-  std::int64_t end[3];
-  for (int u = 0; u < c.count; ++u) {
-    const Sweep& s = c.sweeps[u];
-    Slab slab;
-    const Reach reach = find_reach(s, slab);
-    if (!reach.fits) return false;
-    for (int d = 0; d < 3; ++d) {
-      const std::int64_t low = slab.low[d], after = low + reach.span[d] + 1;
-      end[d] = u > 0 ? std::max(end[d], after) : after;
-      c.slab.low[d] = u > 0 ? std::min(c.slab.low[d], low) : low;
-      c.copies = c.copies || low < 0 || after + (s.positions[d] - 1) * c.slab.step[d] > s.axis[d].length;
-    }
+/// Whether that is faster than with positions along the vectors. The times are in products of vectors, for a row of one
+/// sample's results.
+TAPER_FOR_SIZE bool is_faster(const Cut& c) {
+  const Sweep& s = *c.all;
+  const bool is_spread = c.between > 1;
+  // A few products are faster than the lists of several sums.
+  if (is_spread && double(s.batch * s.position_count()) * double(s.rows * c.depth) < 4096) return false;
+  // A single vector keeps the processor waiting for its operands; a vector of results takes some time to be turned.
+  const double product = c.row == kLanes<float> ? 1.2 : 1.04, turn = kVectorWidth == 64 ? 12 : 16;
+  const double turning = turn * double(s.position_count() * c.between);
+  double turned = turning, least = 0, slabs = 0;
+  const auto products = [](const Sweep& sweep) {
+    return double(sweep.position_count()) * double(sweep.tap_count() * sweep.channels);
+  };
+  const std::span sweeps(c.sweeps, std::size_t(c.count));
+  for (const Sweep& sweep : sweeps) {
+    turned += product * double(s.channels) * c.inside.found(static_cast<int>(&sweep - c.sweeps));
+    if (sweep.position_count() > 0) least += products(sweep) / used_lanes(sweep);
   }
-  for (int d = 0; d < 3; ++d) c.slab.extent[d] = end[d] - c.slab.low[d];
-  return true;
+  turned *= double(c.bands * c.row) / double(s.rows);
+  if (turned <= least) return true;
+  for (const Sweep& sweep : sweeps)
+    if (sweep.position_count() > 0) slabs += products(sweep) * slab_time<float>(sweep);
+  // Results that lie between each other take time to be stored.
+  if (is_spread) slabs = slabs * (s.lines_only && s.positions[2] < 64 ? 2.5 : 1.1) + turning;
+  return turned <= slabs;
 }
 
 /// Whether the weights of a row lie in the order of its terms.
 bool is_in_order(const Cut& c) { return c.count == 1 && c.all->w_channel == c.sweeps->tap_count(); }
 
-/// Cuts the sweeps; false if that is slower than other ways, or the slabs of one region are too large.
+/// Cuts the sweeps; false if that is slower than other ways, or there are too many kinds of positions.
 TAPER_FOR_SIZE bool plan(Cut& c) {
   const Sweep& s = *c.all;
   const std::int64_t height = s.positions[1], width = s.positions[2];
@@ -138,35 +126,28 @@ TAPER_FOR_SIZE bool plan(Cut& c) {
   for (std::int64_t vectors = 4; vectors >= fewest && !c.packs_all; --vectors) cut_rows(vectors);
   if (!c.packs_all) cut_rows(4);
   if (!is_in_order(c) && (!c.packs_all || s.kernel[0] * s.kernel[1] * s.kernel[2] > kDeepBlock)) return false;
-  if (c.between > kMostBetween || !is_faster(c) || !find_slab(c)) return false;
-  Slab& slab = c.slab;
-  const std::int64_t most = std::min(kResultSize, kRightSize<float> / c.between - c.row) / c.row;
-  if (!c.copies) {
-    slab.low[0] = slab.low[1] = slab.low[2] = 0;
-    for (int d = 0; d < 3; ++d) slab.extent[d] = s.axis[d].length;
-    slab.volume = s.signal_size;
-  }
-  slab.phases[0] = slab.phases[1] = slab.phases[2] = 1;
-  // All channels at once where there is room for them.
-  const auto room_of = [&](std::int64_t channels) { return c.copies ? slab.volume * channels + kLanes<float> : 1; };
-  slab.width = equal_step(width, most, 1);
-  slab.lines = slab.width < width ? 1 : equal_step(height, most / width, 1);
-  if (c.copies) {
-    slab.extent[1] += (slab.lines - 1) * slab.step[1], slab.extent[2] += (slab.width - 1) * slab.step[2];
-    slab.volume = slab.extent[0] * slab.extent[1] * slab.extent[2];
-    if (slab.extent[2] > kLeftSize<float> || slab.volume > kLeftSize<float>) return false;
-  }
-  c.room = room_of(s.channels);
-  c.fills_all = c.room <= kLeftSize<float>;
-  if (!c.fills_all && c.count > 1) return false;
-  if (!c.fills_all) c.room = room_of(std::min(s.channels, (kStep - 1) / s.tap_count() + 2));
-  if (c.room > kLeftSize<float>) return false;
-  c.keeps_all = c.fills_all && c.packs_all && c.bands <= 64 && c.bands * c.depth * c.row <= kPackedWeights;
-  c.regions = region_count(s, slab);
+  if (c.between > kMostBetween) return false;
+  for (int u = 0; u < c.count; ++u)
+    if (!c.inside.begin(c.sweeps[u])) return false;
+  if (!is_faster(c)) return false;
+  // Weights of a step lie behind those of the taps before it.
+  if (!c.packs_all && (kStep + s.tap_count()) * c.row > kPackedWeights) return false;
+  for (int u = 0; u < c.count; ++u)
+    if (!c.inside.list(u, c.sweeps[u], kStep, c.row)) return false;
+  // Large units have tall tiles along the borders of planes; some are left for several threads.
+  const std::int64_t room = (kRightSize<float> / c.between - c.row) / c.row,
+                     least = std::min(room, kResultSize / c.row);
+  const std::int64_t some = s.batch * s.position_count() * s.groups * c.bands / kUnits;
+  const std::int64_t most = c.depth > kLongSum ? least : std::clamp(some, least, room);
+  c.width = equal_step(width, most, 1);
+  c.lines = c.width < width ? 1 : equal_step(height, most / width, 1);
+  c.keeps_all = c.packs_all && c.bands <= 64 && c.bands * c.depth * c.row <= kPackedWeights;
+  c.regions = c.grid().count();
   c.is_far = s.batch * (s.signal_sample() + s.result_sample()) > kFarElements;
   c.together = 1;
-  if (slab.lines == height && slab.width == width)
-    c.together = std::clamp<std::int64_t>(std::min(most / (height * width), kLeftSize<float> / c.room), 1, c.regions);
+  if (c.lines == height && c.width == width)
+    c.together = std::clamp<std::int64_t>(most / (height * width), 1, c.regions);
+  if (s.positions[0] > 1) c.together = std::min<std::int64_t>(c.together, kMostBoxes / std::max(c.inside.kinds(), 1));
   return true;
 }
 
@@ -177,7 +158,25 @@ Region part_of(const Sweep& s, Region r) {
   return r;
 }
 
-std::int64_t positions_of(const Region& r) { return r.lines * r.width; }
+/// Positions that find the same taps, as three dimensions of some: the first has the rows of products, the second their
+/// lines.
+struct Box {
+  int kind;
+  std::int64_t from;  ///< the element that the first position's first tap finds, in the first channel of a group
+  std::int64_t to;    ///< the first position among the results of a unit
+  struct {
+    std::int64_t count, from, to;  ///< positions, and how far they lie apart
+  } along[3];
+
+  std::int64_t size() const { return along[0].count * along[1].count * along[2].count; }
+  /// Puts the dimensions in the order that the fewest tiles cover, which have up to so many rows.
+  TAPER_FOR_SIZE void arrange(std::int64_t rows) {
+    const auto tiles = [&](int i) { return ceil_div(along[i].count, rows) * (size() / along[i].count); };
+    for (int i = 1; i < 3; ++i)
+      if (tiles(i) < tiles(0)) std::swap(along[0], along[i]);
+    if (along[1].count < along[2].count) std::swap(along[1], along[2]);
+  }
+};
 
 /// packed[q, r] = the weight of term q and row r, for all terms of the sweeps, one sweep after another.
 [[gnu::noinline]] void pack_turned(const Cut& c, const float* w, std::int64_t rows, float* packed) {
@@ -234,148 +233,51 @@ std::int64_t positions_of(const Region& r) { return r.lines * r.width; }
 class Units {
  public:
   Units(const Cut& c, const float* x, const float* w) : c_(c), s_(*c.all), x_(x), w_(w) {
-    for (std::int64_t q = 0; q < kStep; ++q) weight_term_[q] = q * c.row;
     for (std::int64_t v = 0; v * kLanes<float> < c.row; ++v) vector_[v] = v * kLanes<float>, count_[v] = kLanes<float>;
-    lists_all_ = c.fills_all && c.depth <= kMostListed;
-    for (int u = 0; u < c.count; ++u) {
-      const Sweep& s = c.sweeps[u];
-      terms_.begin(s, &c.slab);
-      const std::int64_t depth = s.channels * s.tap_count();
-      for (std::int64_t k = 0; lists_all_ && k < depth; k += kDeepBlock) {
-        const std::int64_t n = std::min(kDeepBlock, depth - k), base = k / s.tap_count() * c.slab.volume;
-        terms_.list_b(k, n, false);
-        for (std::int64_t q = 0; q < n; ++q) term_[c.first_term[u] + k + q] = base + terms_.b[q];
-      }
-    }
   }
 
   /// Sums the regions [from, to) for a band of rows of group `g`, from row `f` on.
   void sum(std::int64_t g, std::int64_t f, std::int64_t from, std::int64_t to, const float* b, float* y, bool add) {
     const std::int64_t rows = std::min(c_.band, s_.rows - f), channel = g * s_.rows + f;
-    std::int64_t first[kMostTurns + 1] = {};
+    const RegionGrid grid = c_.grid();
+    // Several regions are whole planes, of which the last of a sample may have fewer results.
+    const Results results = results_of(grid.at(from));
+    const std::int64_t most = s_.axis[0].to_step * results.extent[1] * results.extent[2];
+    std::fill_n(place_, (to - from) * most, 0);
+    // The first sums are zeros, for positions that no tap reaches.
+    float* sums = own_.right;
+    for (std::int64_t j = 0; j < c_.row; j += kLanes<float>) store(Vector<float>{}, sums + j);
+    sums += c_.row;
     for (int u = 0; u < c_.count; ++u) {
       const Sweep& s = c_.sweeps[u];
-      if (c_.count > 1 && !lists_all_) terms_.begin(s, &c_.slab);
-      std::int64_t positions = 0;
-      for (std::int64_t r = from; r < to; ++r) positions += positions_of(area(s, r));
-      first[u + 1] = first[u] + positions;
-      const auto multiply = [&](std::int64_t k, std::int64_t n, float* sums, std::int64_t, bool more) {
-        pack(g, f, rows, c_.first_term[u] + k, n);
-        const bool is_last = u + 1 == c_.count && k + n == s.channels * s.tap_count();
-        multiply_step(u, {g, from, to, k, n, is_last ? rows : 0}, y + channel * s_.result_size, sums, more);
+      list_boxes(u, from, to, most, results.extent[2]);
+      const std::int64_t positions = list_places(static_cast<std::int32_t>((sums - own_.right) / c_.row));
+      const std::int64_t depth = s.channels * s.tap_count();
+      const auto multiply = [&](std::int64_t k, std::int64_t n, float* part, std::int64_t, bool more) {
+        pack(u, g, f, rows, k, n);
+        Ahead<float> ahead[2] = {};
+        const bool is_last = k + n == depth;
+        if (c_.is_far && u == 0)
+          ahead[0] = is_last ? signal_of(g, to, 2 * to - from, 0, n) : signal_of(g, from, to, k + n, n);
+        if (c_.is_far && is_last && u + 1 == c_.count && to == from + 1)
+          ahead[1] = {y + channel * s_.result_size + results.first, s_.result_size, rows,
+                      (results.extent[1] - 1) * s_.result_line + results.extent[2]};
+        multiply_step(u, g, k, n, part, more, ahead);
       };
-      if (positions > 0)
-        sum_in_steps<float>(positions, c_.row, s.channels * s.tap_count(), multiply, own_.right + first[u] * c_.row,
-                            c_.row, false, c_.row, kStep);
+      if (positions > 0) sum_in_steps<float>(positions, c_.row, depth, multiply, sums, c_.row, false, c_.row, kStep);
+      sums += positions * c_.row;
     }
-    // One more, for the positions that no tap reaches.
-    for (std::int64_t j = 0; j < c_.row; j += kLanes<float>)
-      store(Vector<float>{}, own_.right + first[c_.count] * c_.row + j);
     for (std::int64_t r = from; r < to; ++r)
-      store_region(region(s_, c_.slab, r), first, rows, b != nullptr ? b + channel : nullptr,
+      store_region(results_of(grid.at(r)), place_ + (r - from) * most, rows, b != nullptr ? b + channel : nullptr,
                    y + channel * s_.result_size, add);
   }
 
  private:
-  /// What a sweep has of region `r`.
-  Region area(const Sweep& s, std::int64_t r) const {
-    const Region all = region(s_, c_.slab, r);
-    return c_.between > 1 ? part_of(s, all) : all;
-  }
-  /// Packs the weights of the terms [k, k + n), or of all terms, unless they are.
-  void pack(std::int64_t g, std::int64_t f, std::int64_t rows, std::int64_t k, std::int64_t n) {
-    const std::int64_t first = c_.packs_all ? 0 : k, count = c_.packs_all ? c_.depth : n;
-    const std::int64_t at = c_.keeps_all ? f / c_.band : 0;
-    float* const packed = own_.panels + at * c_.depth * c_.row;
-    weights_ = packed + (c_.packs_all ? k : 0) * c_.row;
-    const std::array needed{g, c_.keeps_all ? 0 : f, first};
-    if (packed_ != needed) packed_bands_ = 0;
-    packed_ = needed;
-    const std::uint64_t bit = std::uint64_t{1} << at;
-    if ((packed_bands_ & bit) != 0) return;
-    packed_bands_ |= bit;
-    const float* const w = w_ + g * s_.w_group + f * s_.w_row;
-    if (is_in_order(c_))
-      pack_transposed(w + first, s_.w_row, rows, count, packed, c_.row);
-    else
-      pack_turned(c_, w, rows, packed);
-  }
-
-  /// The terms [k, k + n) of the regions [from, to), after which `stored` rows of results are stored.
-  struct Step {
-    std::int64_t g, from, to, k, n, stored;
-  };
-
-  /// The signal of the first channel of group `g` in the sample of a region.
-  const float* signal_of(const Sweep& s, std::int64_t g, const Region& area) const {
-    return x_ + area.sample * s.signal_sample() + g * s.channels * s.signal_size;
-  }
-  /// What slabs are filled from in a later step: `n` channels from `channel` on of region `r`.
-  Ahead<float> source_of(const Sweep& s, std::int64_t g, std::int64_t r, std::int64_t channel, std::int64_t n) const {
-    if (r >= c_.regions) return {};
-    const Region next = area(s, r);
-    return source(s, c_.slab, next, signal_of(s, g, next) + channel * s.signal_size, std::min(n, s.channels - channel));
-  }
-
-  /// sums[i, r] = the sum of the terms of a step of sweep `u` at position i of the regions, or +=; `y` is where the
-  /// results of the first row go
-  void multiply_step(int u, const Step& now, const float* y, float* sums, bool more) {
-    const Sweep& s = c_.sweeps[u];
-    const auto [g, from, to, k, n, stored] = now;
-    const std::int64_t taps = s.tap_count(), pitch = c_.slab.extent[2];
-    const std::int64_t channel = k / taps, channels = (k + n - 1) / taps + 1 - channel;
-    const std::int64_t first = c_.fills_all ? 0 : channel;  // that the slabs hold
-    const std::int64_t* term = term_ + c_.first_term[u] + k;
-    if (!lists_all_) {
-      terms_.list_b(k, n, false);
-      term = terms_.b;
-    }
-    const std::int64_t listed = lists_all_ ? 0 : channel;  // that the terms are counted from
-    const bool is_filled = c_.fills_all && filled_[0] == g && filled_[1] == from;
-    filled_[0] = g, filled_[1] = from;
-    ListedOperands<float> pair{nullptr,  c_.slab.step[2], term,   taps > 1 || n == 1 ? 0 : c_.slab.volume,
-                               weights_, weight_term_,    c_.row, vector_,
-                               vector_,  count_};
-    float* slab = own_.left;
-    for (std::int64_t r = from; r < to; ++r, slab += c_.room) {
-      const Region area = this->area(s, r);
-      const float* signal = signal_of(s, g, area);
-      if (!c_.copies)
-        pair.a = signal + listed * s.signal_size +
-                 (area.d * c_.slab.step[0] * s.axis[1].length + area.h * c_.slab.step[1]) * pitch +
-                 area.w * c_.slab.step[2];
-      else
-        pair.a = slab + (listed - first) * c_.slab.volume;
-      if (c_.copies && !is_filled)
-        fill_slab(s, c_.slab, area, signal, first, c_.fills_all ? s.channels : channels, slab);
-      pair.lines = area.lines, pair.a_line = pitch * c_.slab.step[1];
-      if (c_.copies && area.lines == 1 && s.positions[0] == s_.positions[0]) {
-        // Regions that are all of one line are the lines of one product.
-        if (r + 1 < to) continue;
-        pair.a -= (r - from) * c_.room;
-        pair.lines = to - from, pair.a_line = c_.room;
-      }
-      Ahead<float> ahead[2] = {};
-      if (!c_.fills_all)
-        ahead[0] = channel + channels < s.channels ? source_of(s, g, r, channel + channels, channels)
-                                                   : source_of(s, g, r + 1, 0, channels);
-      else if (!is_filled)
-        ahead[0] = source_of(s, g, r + to - from, 0, s.channels);
-      if (stored > 0) ahead[1] = results_of(region(s_, c_.slab, r)).of(s_, stored, y);
-      pair.ahead = c_.is_far && (!is_filled || stored > 0) ? ahead : nullptr;
-      if (positions_of(area) > 0) multiply_block<float>(area.width, c_.row, n, pair, sums, c_.row, more);
-      sums += positions_of(area) * c_.row;
-    }
-  }
-
   /// Where the results of a region lie: from the first on, of the first row, so many along each dimension.
   struct Results {
     std::int64_t first, extent[3];
 
-    /// Those of some rows.
-    Ahead<float> of(const Sweep& s, std::int64_t rows, const float* y) const {
-      return {y + first, s.result_size, rows, (extent[1] - 1) * s.result_line + extent[2]};
-    }
+    std::int64_t count() const { return extent[0] * extent[1] * extent[2]; }
   };
   Results results_of(const Region& r) const {
     const Axis(&axis)[3] = s_.axis;
@@ -385,23 +287,137 @@ class Units {
             {extent(0, 1), extent(1, r.lines), extent(2, r.width)}};
   }
 
-  /// Stores what each sweep has of a region, whose results begin with position `first[u]`, and goes on there.
-  TAPER_FOR_SIZE void store_region(const Region& r, std::int64_t (&first)[kMostTurns + 1], std::int64_t rows,
-                                   const float* b, float* y, bool add) {
-    const Results results = results_of(r);
-    const std::int64_t(&extent)[3] = results.extent;
-    const std::int64_t plane = extent[1] * extent[2], n = extent[0] * plane;
-    std::int32_t place[kRightSize<float> / kLanes<float>];
-    std::fill_n(place, n, static_cast<std::int32_t>(first[c_.count]));
-    for (int u = 0; u < c_.count; ++u) {
-      const Sweep& s = c_.sweeps[u];
-      const Region area = part_of(s, r);
-      auto at = static_cast<std::int32_t>(first[u]);
-      first[u] += positions_of(area);
-      std::int32_t* line = place + s.axis[0].to_first * plane + s.axis[1].to_first * extent[2] + s.axis[2].to_first;
-      for (std::int64_t h = 0; h < area.lines; ++h, line += s.axis[1].to_step * extent[2])
-        for (std::int64_t i = 0; i < area.width; ++i) line[i * s.axis[2].to_step] = at++;
+  /// Lists what sweep `u` has of the regions [from, to), whose results lie `each` apart, and their lines `line`.
+  TAPER_FOR_SIZE void list_boxes(int u, std::int64_t from, std::int64_t to, std::int64_t each, std::int64_t line) {
+    const Sweep& s = c_.sweeps[u];
+    const RegionGrid grid = c_.grid();
+    boxes_ = 0;
+    largest_ = nullptr;
+    for (std::int64_t r = from, last; r < to; r = last) {
+      const Region area = part_of(s, grid.at(r));
+      last = r + 1;
+      const Stretch* const d = c_.inside.along(u, 0).over(area.d);
+      if (d == nullptr) continue;
+      // Slices of a sample that find the same, or samples of one slice, are one dimension.
+      const bool is_flat = s_.positions[0] == 1;
+      const std::int64_t plane = s.axis[1].length * s.signal_line;
+      const std::int64_t more = is_flat ? to - last : std::min(d->last - 1 - area.d, to - last);
+      last += more;
+      for (const Stretch& h : c_.inside.along(u, 1).all())
+        for (const Stretch& w : c_.inside.along(u, 2).all()) {
+          const std::int64_t top = std::max(h.first, area.h), left = std::max(w.first, area.w);
+          const std::int64_t lines = std::min(h.last, area.h + area.lines) - top,
+                             width = std::min(w.last, area.w + area.width) - left;
+          if (lines <= 0 || width <= 0) continue;
+          const auto element = [&](int i, std::int64_t at, const Stretch& found) {
+            return at * s.axis[i].stride + s.axis[i].shift + found.tap * s.axis[i].shift_step;
+          };
+          const auto result = [&](int i, std::int64_t at) { return s.axis[i].to_first + at * s.axis[i].to_step; };
+          Box& box = box_[boxes_++];
+          box = {c_.inside.kind(u, *d, h, w),
+                 area.sample * s.signal_sample() + element(0, area.d, *d) * plane + element(1, top, h) * s.signal_line +
+                     element(2, left, w),
+                 (r - from) * each + s.axis[0].to_first * (each / s.axis[0].to_step) + result(1, top - area.h) * line +
+                     result(2, left - area.w),
+                 {{width, s.axis[2].stride, s.axis[2].to_step},
+                  {lines, s.axis[1].stride * s.signal_line, s.axis[1].to_step * line},
+                  {1 + more, is_flat ? s.signal_sample() : s.axis[0].stride * plane, each}}};
+          box.arrange(kTileHeight);
+          if (largest_ == nullptr || box.size() > largest_->size()) largest_ = &box;
+        }
     }
+  }
+
+  /// Lists where the sums of the boxes are, from `at` on, by the positions of their results; tells how many there are.
+  std::int64_t list_places(std::int32_t at) {
+    const std::int32_t first = at;
+    for (const Box& box : std::span(box_, boxes_))
+      for (std::int64_t i = 0; i < box.along[2].count; ++i)
+        for (std::int64_t j = 0; j < box.along[1].count; ++j) {
+          std::int32_t* const place = place_ + box.to + i * box.along[2].to + j * box.along[1].to;
+          for (std::int64_t l = 0; l < box.along[0].count; ++l) place[l * box.along[0].to] = at++;
+        }
+    return at - first;
+  }
+
+  /// Packs the weights of the terms [k, k + n) of sweep `u`, or of all terms, unless they are.
+  void pack(int u, std::int64_t g, std::int64_t f, std::int64_t rows, std::int64_t k, std::int64_t n) {
+    const std::int64_t first = c_.packs_all ? 0 : k, count = c_.packs_all ? c_.depth : n;
+    const std::int64_t at = c_.keeps_all ? f / c_.band : 0;
+    float* const packed = own_.panels + at * c_.depth * c_.row;
+    // Where the first channel's begin, of which there may be a part alone.
+    const std::int64_t tap = k % c_.sweeps[u].tap_count();
+    weights_ = packed + (c_.packs_all ? c_.first_term[u] + k - tap : 0) * c_.row;
+    const std::array needed{g, c_.keeps_all ? 0 : f, first};
+    if (packed_ != needed) packed_bands_ = 0;
+    packed_ = needed;
+    const std::uint64_t bit = std::uint64_t{1} << at;
+    if ((packed_bands_ & bit) != 0) return;
+    packed_bands_ |= bit;
+    const float* const w = w_ + g * s_.w_group + f * s_.w_row;
+    if (is_in_order(c_))
+      pack_transposed(w + first, s_.w_row, rows, count, packed + (c_.packs_all ? 0 : tap) * c_.row, c_.row);
+    else
+      pack_turned(c_, w, rows, packed);
+  }
+
+  /// What `n` terms of the first sweep, from `k` on, read of group `g` in the regions [from, to).
+  TAPER_FOR_SIZE Ahead<float> signal_of(std::int64_t g, std::int64_t from, std::int64_t to, std::int64_t k,
+                                        std::int64_t n) const {
+    const Sweep& s = *c_.sweeps;
+    const std::int64_t taps = s.tap_count(), depth = s.channels * taps, channel = k / taps;
+    if (s.positions[0] > 1 || from >= c_.regions) return {};
+    const Region area = part_of(s, c_.grid().at(from));
+    const float* const x = x_ + area.sample * s.signal_sample() + (g * s.channels + channel) * s.signal_size;
+    const std::int64_t channels = (std::min(k + n, depth) - 1) / taps + 1 - channel;
+    if (to > from + 1) return {x, s.signal_sample(), std::min(to, c_.regions) - from, channels * s.signal_size};
+    const auto range = [&](int d, std::int64_t first, std::int64_t count) {
+      const Axis& a = s.axis[d];
+      const std::int64_t reach = (s.taps[d] - 1) * a.shift_step, low = first * a.stride + a.shift;
+      return IndexRange{
+          std::clamp<std::int64_t>(low + std::min<std::int64_t>(reach, 0), 0, a.length),
+          std::clamp<std::int64_t>(low + (count - 1) * a.stride + std::max<std::int64_t>(reach, 0) + 1, 0, a.length)};
+    };
+    const IndexRange h = range(1, area.h, area.lines), w = range(2, area.w, area.width);
+    return {x + h.first * s.signal_line + w.first, s.signal_size, channels,
+            std::max<std::int64_t>((h.last - h.first - 1) * s.signal_line + w.last - w.first, 0)};
+  }
+
+  /// sums[i, r] = the sum of the terms [k, k + n) of sweep `u` at position i of the boxes, or +=; two matrices are
+  /// brought near along with the largest box
+  void multiply_step(int u, std::int64_t g, std::int64_t k, std::int64_t n, float* sums, bool more,
+                     const Ahead<float> (&ahead)[2]) {
+    const Sweep& s = c_.sweeps[u];
+    const std::int64_t taps = s.tap_count(), channel = k / taps;
+    const float* const signal = x_ + (g * s.channels + channel) * s.signal_size;
+    for (const Box& box : std::span(box_, boxes_)) {
+      const FoundTerms found = c_.inside.terms(box.kind, k - channel * taps, n);
+      const bool is_even = taps == 1 && n > 1;  // terms are a step apart
+      ListedOperands<float> pair{signal + box.from,
+                                 box.along[0].from,
+                                 found.a,
+                                 is_even ? s.signal_size : 0,
+                                 weights_,
+                                 found.b,
+                                 is_even ? c_.row : 0,
+                                 vector_,
+                                 vector_,
+                                 count_};
+      pair.lines = box.along[1].count, pair.a_line = box.along[1].from;
+      const std::int64_t size = pair.lines * box.along[0].count * c_.row;
+      pair.ahead = c_.is_far && &box == largest_ ? ahead : nullptr;
+      for (std::int64_t i = 0; i < box.along[2].count; ++i, pair.a += box.along[2].from, sums += size)
+        if (found.count > 0 || !more)
+          multiply_block<float>(box.along[0].count, c_.row, found.count, pair, sums, c_.row, more),
+              pair.ahead = nullptr;
+    }
+  }
+
+  /// Stores the results of a region.
+  TAPER_FOR_SIZE void store_region(const Results& results, const std::int32_t* place, std::int64_t rows, const float* b,
+                                   float* y, bool add) {
+    const std::int64_t(&extent)[3] = results.extent;
+    const std::int64_t plane = extent[1] * extent[2], n = results.count();
     // Whole lines lie one after another.
     const bool is_whole = extent[2] == s_.result[2];
     const std::int64_t run = is_whole ? plane : extent[2];
@@ -411,19 +427,22 @@ class Units {
                    y + (i / plane * s_.result[1] + i % plane / extent[2]) * s_.result_line, s_.result_size, add);
   }
 
+  /// Rows of the tiles that products of whole bands are made of.
+  static constexpr std::int64_t kTileHeight = 6;
+
   const Cut& c_;
   const Sweep& s_;  ///< what is the same for all sweeps
   const float *const x_, *const w_;
   const Scratch<float>& own_ = scratch<float>();
-  Terms<float> terms_;
-  bool lists_all_;                  ///< whether the terms of all sweeps are listed, counted from the first channel
-  std::int64_t term_[kMostListed];  ///< these
-  std::int64_t weight_term_[kStep], vector_[kBlockColumns / kLanes<float>];
+  Box box_[kMostBoxes];
+  std::size_t boxes_ = 0;
+  const Box* largest_ = nullptr;
+  std::int32_t place_[kRightSize<float> / kLanes<float>];  ///< the sum of each result of a unit
+  std::int64_t vector_[kBlockColumns / kLanes<float>];
   int count_[kBlockColumns / kLanes<float>];
-  const float* weights_ = nullptr;           ///< of the step
+  const float* weights_ = nullptr;           ///< of the step, where they would begin with those of a channel
   std::array<std::int64_t, 3> packed_ = {};  ///< group, row and term that the packed weights begin with
   std::uint64_t packed_bands_ = 0;           ///< bands of these that are packed
-  std::int64_t filled_[2] = {-1, -1};        ///< group and first region of the slabs
 };
 
 }  // namespace
