@@ -179,7 +179,7 @@ struct Box {
 };
 
 /// packed[q, r] = the weight of term q and row r, for all terms of the sweeps, one sweep after another.
-[[gnu::noinline]] void pack_turned(const Cut& c, const float* w, std::int64_t rows, float* packed) {
+TAPER_FOR_SIZE void pack_turned(const Cut& c, const float* w, std::int64_t rows, float* packed) {
   const std::int64_t kernel = c.all->kernel[0] * c.all->kernel[1] * c.all->kernel[2], row = c.row;
   if (c.count == 1 && c.depth == kernel * c.all->channels) {
     for (std::int64_t channel = 0; channel < c.all->channels; ++channel, packed += kernel * row)
@@ -237,7 +237,8 @@ class Units {
   }
 
   /// Sums the regions [from, to) for a band of rows of group `g`, from row `f` on.
-  void sum(std::int64_t g, std::int64_t f, std::int64_t from, std::int64_t to, const float* b, float* y, bool add) {
+  TAPER_FOR_SIZE void sum(std::int64_t g, std::int64_t f, std::int64_t from, std::int64_t to, const float* b, float* y,
+                          bool add) {
     const std::int64_t rows = std::min(c_.band, s_.rows - f), channel = g * s_.rows + f;
     const RegionGrid grid = c_.grid();
     // Several regions are whole planes, of which the last of a sample may have fewer results.
@@ -329,7 +330,7 @@ class Units {
   }
 
   /// Lists where the sums of the boxes are, from `at` on, by the positions of their results; tells how many there are.
-  std::int64_t list_places(std::int32_t at) {
+  TAPER_FOR_SIZE std::int64_t list_places(std::int32_t at) {
     const std::int32_t first = at;
     for (const Box& box : std::span(box_, boxes_))
       for (std::int64_t i = 0; i < box.along[2].count; ++i)
@@ -341,7 +342,7 @@ class Units {
   }
 
   /// Packs the weights of the terms [k, k + n) of sweep `u`, or of all terms, unless they are.
-  void pack(int u, std::int64_t g, std::int64_t f, std::int64_t rows, std::int64_t k, std::int64_t n) {
+  TAPER_FOR_SIZE void pack(int u, std::int64_t g, std::int64_t f, std::int64_t rows, std::int64_t k, std::int64_t n) {
     const std::int64_t first = c_.packs_all ? 0 : k, count = c_.packs_all ? c_.depth : n;
     const std::int64_t at = c_.keeps_all ? f / c_.band : 0;
     float* const packed = own_.panels + at * c_.depth * c_.row;
@@ -385,8 +386,8 @@ class Units {
 
   /// sums[i, r] = the sum of the terms [k, k + n) of sweep `u` at position i of the boxes, or +=; two matrices are
   /// brought near along with the largest box
-  void multiply_step(int u, std::int64_t g, std::int64_t k, std::int64_t n, float* sums, bool more,
-                     const Ahead<float> (&ahead)[2]) {
+  TAPER_FOR_SIZE void multiply_step(int u, std::int64_t g, std::int64_t k, std::int64_t n, float* sums, bool more,
+                                    const Ahead<float> (&ahead)[2]) {
     const Sweep& s = c_.sweeps[u];
     const std::int64_t taps = s.tap_count(), channel = k / taps;
     const float* const signal = x_ + (g * s.channels + channel) * s.signal_size;

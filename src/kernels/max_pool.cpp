@@ -200,7 +200,7 @@ bool is_in_quads(const MaxPool& p) {
 template <class T>
 void forward_quads(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
   const std::int64_t place = (d.first * p.h.in + h.first) * p.w.in;
-  pool_quads<T>({d, h, 4, p.h.in, p.w.in}, x + place, place, p.w.out, y, index);
+  pool_quads<T>(x + place, place, p.w.out, y, index);
 }
 
 template <class T>

@@ -11,8 +11,7 @@
 #include "kernels/extreme_of.hpp"
 #include "kernels/loop_hints.hpp"
 
-// Windows of a max pool with stride two, or four side by side, a vector of them at a time: their largest elements, and
-// where these are, stay in registers over all taps.
+// Vectors of windows of a max pool, and windows of four elements side by side.
 
 namespace taper::kernels {
 
@@ -21,13 +20,6 @@ template <class V>
 [[gnu::always_inline]] inline auto exceeds(V v, V best) {
   return (v > best) | (v != v);
 }
-
-/// The same windows in every place of a row: `taps` neighbours in each of the rows `h` of the slices `d`, of planes
-/// with `height` rows of `width`.
-struct RowWindows {
-  Taps d, h;
-  std::int64_t taps, height, width;
-};
 
 /// Pairs of neighbours, of which two vectors hold one for each window, the first or second of every pair: windows are
 /// in the order that the parts of 16 bytes of both vectors, in turns, give.
@@ -50,69 +42,61 @@ struct PairLanes<T, N, std::integer_sequence<int, l...>> {
   }
 };
 
-/// y_o = the largest element of window o, index_o its place, for `n` windows at x, x + 2, ..., of which there are as
-/// many as fill a vector, with two taps or more; x is at place `at` of its plane.
-template <bool kIndexed, class T>
-[[gnu::noinline]] void pool_vectors(const RowWindows& w, const T* x, std::int64_t at, std::int64_t n, T* y,
-                                    std::int64_t* index) {
+/// Replaces `best`, and the place `where` it is, where `v` exceeds it.
+template <class V, class P>
+[[gnu::always_inline]] inline void take_larger(const V& v, const P& at, V& best, P& where) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof v == 64 && sizeof best[0] == 4) {
+    const auto is_taken = static_cast<__mmask16>(_mm512_cmp_ps_mask(__m512(v), __m512(best), _CMP_GT_OQ) |
+                                                 _mm512_cmp_ps_mask(__m512(v), __m512(v), _CMP_UNORD_Q));
+    best = V(_mm512_mask_mov_ps(__m512(best), is_taken, __m512(v)));
+    where = P(_mm512_mask_mov_epi32(__m512i(where), is_taken, __m512i(at)));
+    return;
+  }
+#endif
+  const auto is_taken = exceeds(v, best);
+  best = is_taken ? v : best;
+  where = is_taken ? at : where;
+}
+
+/// y_o = the largest element of window o, index_o its place unless that is null, for `n` windows of four neighbours
+/// side by side, as many as fill a vector or more: pairs of pairs. x is at place `at` of its plane; places beside each
+/// other are below 2^31.
+template <class T>
+[[gnu::noinline]] void pool_quads(const T* x, std::int64_t at, std::int64_t n, T* y, std::int64_t* index) {
   constexpr int N = kFullVector<T>;
   using V = typename Several<T, N>::type;
   using Offset = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
   using Places = typename Several<Offset, N>::type;
   using Lanes = PairLanes<T>;
+  // The larger of each pair of neighbours, and the places of these.
+  const auto pair =
+      [](const V& a, const V& b, const Places& a_at, const Places& b_at, Places& where) __attribute__((always_inline)) {
+    V best = Lanes::template of_pairs<0>(a, b);
+    Places best_at = Lanes::template of_pairs<0>(a_at, b_at);
+    take_larger(Lanes::template of_pairs<1>(a, b), Lanes::template of_pairs<1>(a_at, b_at), best, best_at);
+    where = Lanes::ordered(best_at);
+    return V(Lanes::ordered(best));
+  };
+  Places lanes;
+  for (int l = 0; l < N; ++l) lanes[l] = static_cast<Offset>(l);
   for (std::int64_t block = 0; block < n; block += N) {
     // The last vector overlaps the one before, which changes nothing.
     const std::int64_t o = std::min(block, n - N);
-    V best = V{} - std::numeric_limits<T>::infinity();
-    Places where = {};
-    const auto take = [&](V v, Places offsets) __attribute__((always_inline)) {
-      const auto is_taken = exceeds(v, best);
-      best = is_taken ? v : best;
-      if (kIndexed) where = is_taken ? offsets : where;
-    };
-    for (std::int64_t i = w.d.first; i < w.d.last; i += w.d.step)
-      for (std::int64_t j = w.h.first; j < w.h.last; j += w.h.step) {
-        const std::int64_t row = ((i - w.d.first) * w.height + (j - w.h.first)) * w.width;
-        std::int64_t t = w.taps % 2;
-        const T* from = x + 2 * o + row;
-        Places offsets = Places{} + static_cast<Offset>(row);
-        if (t != 0) {
-          take(Lanes::template of_pairs<0>(several_at<T, N>(from), several_at<T, N>(from + N)), offsets);
-          ++from;
-          offsets += 1;
-        }
-        for (; t < w.taps; t += 2, from += 2, offsets += 2) {
-          const V a = several_at<T, N>(from), b = several_at<T, N>(from + N);
-          const V first = Lanes::template of_pairs<0>(a, b), second = Lanes::template of_pairs<1>(a, b);
-          const auto is_second = exceeds(second, first);
-          take(is_second ? second : first, is_second ? offsets + 1 : offsets);
-        }
-      }
-    best = Lanes::ordered(best);
-    std::memcpy(y + o, &best, sizeof best);
-    if (!kIndexed) continue;
-    where = Lanes::ordered(where);
+    const T* const from = x + 4 * o;
+    fetch_run(from, 4 * N, memory_ahead);
+    Places where[2], all;
+    V best[2];
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i)
+      best[i] = pair(several_at<T, N>(from + 2 * i * N), several_at<T, N>(from + (2 * i + 1) * N), lanes + 2 * i * N,
+                     lanes + (2 * i + 1) * N, where[i]);
+    best[0] = pair(best[0], best[1], where[0], where[1], all);
+    std::memcpy(y + o, &best[0], sizeof best[0]);
+    if (index == nullptr) continue;
     Offset offsets[N];
-    std::memcpy(offsets, &where, sizeof where);
-    for (int k = 0; k < N; ++k) index[o + k] = at + 2 * (o + k) + offsets[k];
-  }
-}
-
-/// The same for windows of four neighbours in one row, side by side, that fill a vector or more: pairs of pairs. In
-/// several rows an element of the first pair would win over an equal one of the second in a row before it.
-template <class T>
-void pool_quads(RowWindows w, const T* x, std::int64_t at, std::int64_t n, T* y, std::int64_t* index) {
-  constexpr std::int64_t N = kFullVector<T>, kSome = 4 * N;
-  const auto pool = index ? pool_vectors<true, T> : pool_vectors<false, T>;
-  T pair[2 * kSome];
-  std::int64_t where[2 * kSome];
-  w.taps = 2;
-  for (std::int64_t block = 0; block < n; block += kSome) {
-    const std::int64_t count = std::clamp(n - block, N, kSome), o = std::min(block, n - count);
-    fetch_run(x + 4 * o, 4 * count, memory_ahead);
-    pool(w, x + 4 * o, at + 4 * o, 2 * count, pair, where);
-    pool({{0, 1, 1}, {0, 1, 1}, 2, 1, 2 * count}, pair, 0, count, y + o, index ? index + o : nullptr);
-    for (std::int64_t i = o; index && i < o + count; ++i) index[i] = where[index[i]];
+    std::memcpy(offsets, &all, sizeof all);
+    for (int k = 0; k < N; ++k) index[o + k] = at + 4 * o + offsets[k];
   }
 }
 

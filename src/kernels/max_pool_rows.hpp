@@ -14,23 +14,6 @@
 
 namespace taper::kernels {
 
-/// Replaces `best`, and the place `where` it is, where `v` exceeds it.
-template <class V, class P>
-[[gnu::always_inline]] inline void take_larger(const V& v, const P& at, V& best, P& where) {
-#if defined(__AVX512F__)
-  if constexpr (sizeof v == 64 && sizeof best[0] == 4) {
-    const auto is_taken = static_cast<__mmask16>(_mm512_cmp_ps_mask(__m512(v), __m512(best), _CMP_GT_OQ) |
-                                                 _mm512_cmp_ps_mask(__m512(v), __m512(v), _CMP_UNORD_Q));
-    best = V(_mm512_mask_mov_ps(__m512(best), is_taken, __m512(v)));
-    where = P(_mm512_mask_mov_epi32(__m512i(where), is_taken, __m512i(at)));
-    return;
-  }
-#endif
-  const auto is_taken = exceeds(v, best);
-  best = is_taken ? v : best;
-  where = is_taken ? at : where;
-}
-
 /// The windows of rows of one width, some neighbours of them at a time. Places are below 2^30 for float32.
 template <class T>
 class RowMaxima {
@@ -203,13 +186,18 @@ class RowMaxima {
       else
         take_taps<3>(from, at, n, best, where), t += 3;
     }
-    for (std::int64_t o = 0; o < n_; ++o) {
-      if (o == begin) o = end;
-      if (o == n_) break;
-      std::int64_t t = 0, at = start_ + o * s;
-      for (; at < 0; at += step) ++t;
+    find_one_by_one(x, place, 0, begin, row);
+    find_one_by_one(x, place, end, n_, row);
+  }
+
+  /// What the windows [first, last) find in a row, which a border may cut off.
+  [[gnu::noinline]] void find_one_by_one(const T* x, Place place, std::int64_t first, std::int64_t last,
+                                         Row& row) const {
+    for (std::int64_t o = first; o < last; ++o) {
+      std::int64_t t = 0, at = start_ + o * w_.stride;
+      for (; at < 0; at += w_.dilation) ++t;
       row.best[o] = kLowest, row.where[o] = place + static_cast<Place>(at);
-      for (; t < taps && at < in; ++t, at += step)
+      for (; t < w_.kernel && at < axis_.in; ++t, at += w_.dilation)
         if (exceeds(x[at], row.best[o])) row.best[o] = x[at], row.where[o] = place + static_cast<Place>(at);
     }
   }
