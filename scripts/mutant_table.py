@@ -156,27 +156,37 @@ def convolutions():
                  "const bool copies = p.kernel[2] == 1")
     turned, test = "src/kernels/conv_turned.cpp", "a convolution with channels along the vectors*"
     yield Mutant("weights of the first band for all", turned, "own_.panels + at * c_.depth * c_.row;", "own_.panels;", test)
-    yield Mutant("slabs kept for other regions", turned, "filled_[0] == g && filled_[1] == from;", "filled_[0] == g;", test)
     yield Mutant("turned results of all slices in the first", turned, "(begin[0] * s_.result[1] + begin[1]) * s_.result_line",
                  "begin[1] * s_.result_line", test)
     yield Mutant("bias of the first channels, turned", turned, "b != nullptr ? b + channel : nullptr,",
                  "b != nullptr ? b : nullptr,", test)
     yield Mutant("weights of the input's gradient packed as the forward's", turned, "if (is_in_order(c_))", "if (c_.count == 1)",
                  test)
-    yield Mutant("signal read where it lies, and in front of it", turned, "c.copies || low < 0 ||", "c.copies ||", test)
     yield Mutant("turned gradient of the input overwritten", turned,
                  "if (add) v += load_lanes(lanes, to);", "", test)
     yield Mutant("first line for all lines of a product", "src/kernels/product.cpp",
                  "tile.a = x.a + line * x.a_line + i * x.a_row;", "tile.a = x.a + i * x.a_row;", test)
     yield Mutant("positions between each other in the order of the sums", turned,
-                 "line[i * s.axis[2].to_step] = at++;", "line[i] = at++;", test)
+                 "place[l * box.along[0].to] = at++;", "place[l] = at++;", test)
     yield Mutant("weights of the first of several sums for all", turned, "to[s.weight(tap)] = (c.first_term[u] + t) * row",
                  "to[s.weight(tap)] = t * row", test)
-    yield Mutant("results of the first of several sums for all", turned, "first[u] += positions_of(area);", "", test)
-    yield Mutant("positions that no tap reaches hold the last results", turned,
-                 "store(Vector<float>{}, own_.right + first[c_.count] * c_.row + j);", "", test)
-    yield Mutant("slab of the first of several sums for all", turned,
-                 "c.slab.low[d] = u > 0 ? std::min(c.slab.low[d], low) : low;", "if (u == 0) c.slab.low[d] = low;", test)
+    yield Mutant("sums of the first of several sweeps for all", turned, "sums += positions * c_.row;", "", test)
+    yield Mutant("positions that no tap reaches hold the last results", turned, "store(Vector<float>{}, sums + j);", "", test)
+    yield Mutant("slices with fewer results than the first", turned,
+                 "s_.axis[0].to_step * results.extent[1] * results.extent[2];", "results.count();", test)
+    yield Mutant("samples of one slice as far apart as slices", turned, "is_flat ? s.signal_sample() :", "", test)
+    yield Mutant("slices of the next sample with those of one", turned, "std::min(d->last - 1 - area.d, to - last)",
+                 "to - last", test)
+    yield Mutant("weights of part of a channel in the place of its first", turned, "(c_.packs_all ? 0 : tap) * c_.row", "0", test)
+    inside = "src/kernels/conv_inside.hpp"
+    yield Mutant("one position more that finds all taps", inside, "(a.length - 1 - highest) / a.stride + 1",
+                 "(a.length - 1 - highest) / a.stride + 2", test)
+    yield Mutant("taps of the input's gradient found as the forward's", inside,
+                 "a.shift_step > 0 ? -element : beyond", "-element", test)
+    yield Mutant("weights of taps that are found lie next to each other", inside, "b_[terms_++] = q * row;",
+                 "b_[terms_] = (terms_ - first_term) * row, ++terms_;", test)
+    yield Mutant("terms of a step counted from the first of a channel", inside, "first_term_[kind] + before[q];",
+                 "first_term_[kind];", test)
     few, test = "src/kernels/conv_few.cpp", "a convolution of few products*"
     yield Mutant("few products' positions that no tap reaches left as they were", few,
                  "y[c * size + i] = (add ? y[c * size + i] : 0) + (b != nullptr ? b[c % channels] : 0);", "", test)
@@ -185,8 +195,6 @@ def convolutions():
     yield Mutant("few products' results overwritten", few, "y[i * step] = (add ? y[i * step] : 0) + some[i];",
                  "y[i * step] = some[i];", test)
     yield Mutant("few products of the first group", few, "s.groups > 1 ? unit % s.groups : 0", "0", test)
-    yield Mutant("terms listed once counted from the first sum's", turned, "term_[c.first_term[u] + k + q] = base + terms_.b[q];",
-                 "term_[k + q] = base + terms_.b[q];", "a convolution with channels along the vectors*")
     yield Mutant("weights' gradient of positions one apart", weight, "h * slab.step[1] * line + l * slab.step[2];",
                  "h * line + l;", "convolutions agree*")
 
@@ -442,8 +450,8 @@ def max_pools():
     yield Mutant("the last of equals wins", pairs, "return (v > best) | (v != v);", "return (v >= best) | (v != v);",
                  "*max pool*")
     yield Mutant("NaN loses", pairs, "return (v > best) | (v != v);", "return v > best;", "*NaN*")
-    yield Mutant("places of the second of four blocks of windows", pairs, "at + 4 * o, 2 * count, pair",
-                 "at + 3 * o, 2 * count, pair", "rows\\, windows and planes*")
+    yield Mutant("places of the second of four vectors of elements", pairs, "lanes + (2 * i + 1) * N,", "lanes + 2 * i * N,",
+                 "rows\\, windows and planes*")
     yield Mutant("windows of several rows by pairs of pairs", file, "is_one_row(p) && p.w.is_tiled()", "p.w.is_tiled()",
                  "rows\\, windows and planes*")
     rows, columns = "src/kernels/max_pool_rows.hpp", "src/kernels/max_pool_columns.hpp"

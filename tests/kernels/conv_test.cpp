@@ -364,9 +364,14 @@ TEST_CASE("a convolution with channels along the vectors agrees with its definit
         planes(5, 16, 2, 1, {1, 5, 5}, {1, 3, 3}, 1, 1, 1), planes(1, 2, 3, 1, {1, 4, 4}, {1, 3, 3}, 1, 1, 1),
         // Gradients of several sums whose results lie between each other, or that leave positions out.
         planes(2, 33, 40, 1, {3, 6, 9}, {3, 3, 3}, 2, 1, 1), planes(3, 70, 24, 2, {1, 15, 14}, {1, 4, 4}, 2, 1, 1),
-        planes(2, 64, 20, 1, {1, 32, 32}, {1, 3, 3}, 2, 1, 1), planes(2, 20, 17, 1, {1, 13, 17}, {1, 5, 4}, 3, 2, 2),
-        planes(1, 64, 600, 1, {1, 5, 5}, {1, 3, 3}, 2, 1, 1), params(5, 37, 41, 29, 1, 2), params(9, 48, 33, 23, 2, 5),
-        params(2, 40, 33, 800, 4, 2, 1)})
+        planes(5, 33, 40, 1, {3, 6, 9}, {3, 3, 3}, 2, 1, 1), planes(2, 64, 20, 1, {1, 32, 32}, {1, 3, 3}, 2, 1, 1),
+        planes(2, 20, 17, 1, {1, 13, 17}, {1, 5, 4}, 3, 2, 2), planes(1, 64, 600, 1, {1, 5, 5}, {1, 3, 3}, 2, 1, 1),
+        params(5, 37, 41, 29, 1, 2), params(9, 48, 33, 23, 2, 5), params(2, 40, 33, 800, 4, 2, 1),
+        // Wide kernels, positions that lie in the padding, slices of several samples, weights packed step by step.
+        planes(3, 9, 32, 1, {1, 14, 14}, {1, 9, 9}, 1, 4, 1), params(4, 20, 32, 11, 9, 1, 4),
+        params(3, 33, 33, 40, 15, 1, 7), planes(2, 40, 32, 1, {1, 6, 7}, {1, 3, 3}, 1, 5, 1),
+        planes(6, 20, 32, 1, {4, 4, 5}, {3, 3, 3}, 1, 1, 1), planes(1, 1000, 64, 1, {1, 3, 5}, {1, 3, 3}, 1, 1, 1),
+        planes(4, 80, 64, 1, {1, 16, 32}, {1, 3, 3}, 1, 1, 1)})
     check_sums(p);
 }
 
