@@ -164,8 +164,8 @@ def convolutions():
                  test)
     yield Mutant("turned gradient of the input overwritten", turned,
                  "if (add) v += load_lanes(lanes, to);", "", test)
-    yield Mutant("first line for all lines of a product", "src/kernels/product.cpp",
-                 "tile.a = x.a + line * x.a_line + i * x.a_row;", "tile.a = x.a + i * x.a_row;", test)
+    yield Mutant("first line for all lines of a product", "src/kernels/product_rows.hpp",
+                 "tile.a = x.a + line * x.a_line;", "tile.a = x.a;", test)
     yield Mutant("positions between each other in the order of the sums", turned,
                  "place[l * box.along[0].to] = at++;", "place[l] = at++;", test)
     yield Mutant("weights of the first of several sums for all", turned, "to[s.weight(tap)] = (c.first_term[u] + t) * row",

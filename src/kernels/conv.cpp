@@ -128,7 +128,7 @@ struct Target {
     return at(0, run.d) * s.result[1] * s.result[2] + at(1, run.h) * s.result_line + at(2, run.first);
   }
   /// What a region's results, and those beside them, are stored over.
-  Ahead<T> results(const Region& r) const {
+  Ahead results(const Region& r) const {
     const std::int64_t lines = r.lines * s.axis[1].to_step;
     const T* first = y + r.sample * s.result_sample() + place({r.sample, r.d, r.h, r.w, r.w, 0});
     if (lines > 1 && s.result_line != s.result[2]) return {first, s.result_line, lines, rows * s.result_size};
@@ -248,7 +248,7 @@ void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w,
     const T* weight = w + g * s.w_group + i * s.w_row;
     const T* direct = within_line(s, area, signal);
     const Target<T> to = target(s, g, i, rows, slab.row, b, y, add);
-    Ahead<T> ahead[2];
+    Ahead ahead[2];
     const auto operands = [&](std::int64_t k, std::int64_t n) {
       const std::int64_t c = k / taps, end = (k + n - 1) / taps + 1;
       if (direct == nullptr && !(filled && all.shared)) fill_slab(s, slab, area, signal, c, end - c, own.right);
@@ -260,9 +260,9 @@ void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w,
           terms.b_step, terms.vector, terms.result, terms.count,  slab.direct && k == 0 ? to.b : nullptr};
       ahead[0] = k + n < depth
                      ? source(s, slab, area, signal + end * s.signal_size, std::min(end - c, s.channels - end))
-                 : last ? Ahead<T>{}
+                 : last ? Ahead{}
                         : source(s, slab, next, next_signal, std::min(end, s.channels));
-      ahead[1] = k + n == depth && which == 0 && !slab.direct ? to.results(area) : Ahead<T>{};
+      ahead[1] = k + n == depth && which == 0 && !slab.direct ? to.results(area) : Ahead{};
       pair.ahead = ahead;
       return pair;
     };

@@ -80,7 +80,7 @@ class Inside {
     return true;
   }
   /// How many taps all positions of a sample find together.
-  double found(int sweep) const {
+  TAPER_FOR_SIZE double found(int sweep) const {
     double all = 1;
     for (const Stretches& along : along_[sweep]) {
       double found = 0;

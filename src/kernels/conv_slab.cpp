@@ -179,8 +179,8 @@ void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* 
   zero_run(kLanes<T>, to);  // the last vector may read on
 }
 
-template <class T>
-Ahead<T> source(const Sweep& s, const Slab& slab, const Region& r, const T* x, std::int64_t n) {
+TAPER_FOR_SIZE Ahead source(const Sweep& s, const Slab& slab, const Region& r, std::int64_t n, const char* x,
+                            std::int64_t size) {
   const std::int64_t first[3] = {r.d, r.h, r.w};
   std::int64_t from[3], count[3];
   for (int d = 0; d < 3; ++d) {
@@ -188,20 +188,19 @@ Ahead<T> source(const Sweep& s, const Slab& slab, const Region& r, const T* x, s
     from[d] = std::clamp<std::int64_t>((first[d] * slab.step[d] + slab.low[d]) * axis.stride, 0, axis.length);
     count[d] = std::min(slab.extent[d] * axis.stride, axis.length - from[d]);
   }
-  x += from[0] * s.axis[1].length * s.axis[2].length + from[1] * s.signal_line + from[2];
-  if (count[1] > 1 && s.signal_line != s.axis[2].length) return {x, s.signal_line, count[1], n * s.signal_size};
-  return {x, s.signal_size, n, std::max<std::int64_t>(count[1] - 1, 0) * s.signal_line + count[2]};
+  x += (from[0] * s.axis[1].length * s.axis[2].length + from[1] * s.signal_line + from[2]) * size;
+  if (count[1] > 1 && s.signal_line != s.axis[2].length)
+    return {x, s.signal_line * size, count[1], n * s.signal_size * size};
+  return {x, s.signal_size * size, n, (std::max<std::int64_t>(count[1] - 1, 0) * s.signal_line + count[2]) * size};
 }
 
 template void pack_taps(const Sweep&, const float*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, float*,
                         std::int64_t);
 template void fill_slab(const Sweep&, const Slab&, const Region&, const float*, std::int64_t, std::int64_t, float*);
-template Ahead<float> source(const Sweep&, const Slab&, const Region&, const float*, std::int64_t);
 #ifndef TAPER_ONLY_FLOAT32
 template void pack_taps(const Sweep&, const double*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, double*,
                         std::int64_t);
 template void fill_slab(const Sweep&, const Slab&, const Region&, const double*, std::int64_t, std::int64_t, double*);
-template Ahead<double> source(const Sweep&, const Slab&, const Region&, const double*, std::int64_t);
 #endif
 
 }  // namespace taper::kernels

@@ -214,8 +214,11 @@ template <class T>
 void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* x, std::int64_t first, std::int64_t n,
                T* to);
 
-/// Where most of what a region's slab of `n` channels holds is copied from.
+/// Where most of what a region's slab of `n` channels holds is copied from; elements have `size` bytes.
+Ahead source(const Sweep& s, const Slab& slab, const Region& r, std::int64_t n, const char* x, std::int64_t size);
 template <class T>
-Ahead<T> source(const Sweep& s, const Slab& slab, const Region& r, const T* x, std::int64_t n);
+Ahead source(const Sweep& s, const Slab& slab, const Region& r, const T* x, std::int64_t n) {
+  return source(s, slab, r, n, reinterpret_cast<const char*>(x), static_cast<std::int64_t>(sizeof(T)));
+}
 
 }  // namespace taper::kernels

@@ -9,6 +9,7 @@
 #include "kernels/conv_slab.hpp"
 #include "kernels/lane_mask.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/product_rows.hpp"
 #include "kernels/turn_square.hpp"
 
 namespace taper::kernels {
@@ -27,7 +28,7 @@ constexpr std::int64_t kStep = kChain<float>;
 constexpr std::int64_t kTapsTogether = 32;
 
 /// More floats than this of signal and result are asked for before they are needed.
-constexpr std::int64_t kFarElements = std::int64_t{1} << 19;
+constexpr std::int64_t kFarElements = std::int64_t{1} << 18;
 
 /// Units of work that are enough for several threads.
 constexpr std::int64_t kUnits = 8;
@@ -181,11 +182,6 @@ struct Box {
 /// packed[q, r] = the weight of term q and row r, for all terms of the sweeps, one sweep after another.
 TAPER_FOR_SIZE void pack_turned(const Cut& c, const float* w, std::int64_t rows, float* packed) {
   const std::int64_t kernel = c.all->kernel[0] * c.all->kernel[1] * c.all->kernel[2], row = c.row;
-  if (c.count == 1 && c.depth == kernel * c.all->channels) {
-    for (std::int64_t channel = 0; channel < c.all->channels; ++channel, packed += kernel * row)
-      pack_transposed(w + channel * c.all->w_channel, c.all->w_row, rows, kernel, packed, row);
-    return;
-  }
   // Where the weight of a tap goes, and how much further that of the next channel.
   std::int64_t to[kDeepBlock], next[kDeepBlock];
   for (std::int64_t t = 0; t < kernel; ++t) to[t] = -1;
@@ -196,12 +192,14 @@ TAPER_FOR_SIZE void pack_turned(const Cut& c, const float* w, std::int64_t rows,
     for (std::int64_t t = 0; t < taps; ++t, step(tap, s.taps))
       to[s.weight(tap)] = (c.first_term[u] + t) * row, next[s.weight(tap)] = taps * row;
   }
+  const bool is_whole = c.count == 1 && c.depth == kernel * c.all->channels;
   float some[kTapsTogether * 4 * 16];
   for (std::int64_t channel = 0; channel < c.all->channels; ++channel, w += c.all->w_channel)
     for (std::int64_t first = 0; first < kernel; first += kTapsTogether) {
       const std::int64_t n = std::min(kTapsTogether, kernel - first);
-      pack_transposed(w + first, c.all->w_row, rows, n, some, row);
-      for (std::int64_t t = 0; t < n; ++t) {
+      pack_transposed(w + first, c.all->w_row, rows, n, is_whole ? packed + (channel * kernel + first) * row : some,
+                      row);
+      for (std::int64_t t = 0; t < n && !is_whole; ++t) {
         if (to[first + t] < 0) continue;
         float* const y = packed + to[first + t] + channel * next[first + t];
         for (std::int64_t j = 0; j < row; j += kLanes<float>) store(load(some + t * row + j), y + j);
@@ -232,9 +230,7 @@ TAPER_FOR_SIZE void pack_turned(const Cut& c, const float* w, std::int64_t rows,
 /// What sums the units of work of one thread.
 class Units {
  public:
-  Units(const Cut& c, const float* x, const float* w) : c_(c), s_(*c.all), x_(x), w_(w) {
-    for (std::int64_t v = 0; v * kLanes<float> < c.row; ++v) vector_[v] = v * kLanes<float>, count_[v] = kLanes<float>;
-  }
+  Units(const Cut& c, const float* x, const float* w) : c_(c), s_(*c.all), x_(x), w_(w) {}
 
   /// Sums the regions [from, to) for a band of rows of group `g`, from row `f` on.
   TAPER_FOR_SIZE void sum(std::int64_t g, std::int64_t f, std::int64_t from, std::int64_t to, const float* b, float* y,
@@ -256,13 +252,17 @@ class Units {
       const std::int64_t depth = s.channels * s.tap_count();
       const auto multiply = [&](std::int64_t k, std::int64_t n, float* part, std::int64_t, bool more) {
         pack(u, g, f, rows, k, n);
-        Ahead<float> ahead[2] = {};
+        Ahead ahead[2] = {};
         const bool is_last = k + n == depth;
         if (c_.is_far && u == 0)
           ahead[0] = is_last ? signal_of(g, to, 2 * to - from, 0, n) : signal_of(g, from, to, k + n, n);
-        if (c_.is_far && is_last && u + 1 == c_.count && to == from + 1)
-          ahead[1] = {y + channel * s_.result_size + results.first, s_.result_size, rows,
-                      (results.extent[1] - 1) * s_.result_line + results.extent[2]};
+        if (c_.is_far && is_last && u + 1 == c_.count) {
+          const float* const first = y + channel * s_.result_size + results.first;
+          if (to > from + 1 && s_.positions[0] == 1)
+            ahead[1] = {first, s_.result_sample(), to - from, rows * s_.result_size};
+          else
+            ahead[1] = {first, s_.result_size, rows, (results.extent[1] - 1) * s_.result_line + results.extent[2]};
+        }
         multiply_step(u, g, k, n, part, more, ahead);
       };
       if (positions > 0) sum_in_steps<float>(positions, c_.row, depth, multiply, sums, c_.row, false, c_.row, kStep);
@@ -323,7 +323,7 @@ class Units {
                  {{width, s.axis[2].stride, s.axis[2].to_step},
                   {lines, s.axis[1].stride * s.signal_line, s.axis[1].to_step * line},
                   {1 + more, is_flat ? s.signal_sample() : s.axis[0].stride * plane, each}}};
-          box.arrange(kTileHeight);
+          box.arrange(c_.row <= 2 * kLanes<float> && kVectorWidth == 64 ? 12 : 6);
           if (largest_ == nullptr || box.size() > largest_->size()) largest_ = &box;
         }
     }
@@ -363,8 +363,8 @@ class Units {
   }
 
   /// What `n` terms of the first sweep, from `k` on, read of group `g` in the regions [from, to).
-  TAPER_FOR_SIZE Ahead<float> signal_of(std::int64_t g, std::int64_t from, std::int64_t to, std::int64_t k,
-                                        std::int64_t n) const {
+  TAPER_FOR_SIZE Ahead signal_of(std::int64_t g, std::int64_t from, std::int64_t to, std::int64_t k,
+                                 std::int64_t n) const {
     const Sweep& s = *c_.sweeps;
     const std::int64_t taps = s.tap_count(), depth = s.channels * taps, channel = k / taps;
     if (s.positions[0] > 1 || from >= c_.regions) return {};
@@ -387,30 +387,23 @@ class Units {
   /// sums[i, r] = the sum of the terms [k, k + n) of sweep `u` at position i of the boxes, or +=; two matrices are
   /// brought near along with the largest box
   TAPER_FOR_SIZE void multiply_step(int u, std::int64_t g, std::int64_t k, std::int64_t n, float* sums, bool more,
-                                    const Ahead<float> (&ahead)[2]) {
+                                    const Ahead (&ahead)[2]) {
     const Sweep& s = c_.sweeps[u];
     const std::int64_t taps = s.tap_count(), channel = k / taps;
     const float* const signal = x_ + (g * s.channels + channel) * s.signal_size;
     for (const Box& box : std::span(box_, boxes_)) {
       const FoundTerms found = c_.inside.terms(box.kind, k - channel * taps, n);
       const bool is_even = taps == 1 && n > 1;  // terms are a step apart
-      ListedOperands<float> pair{signal + box.from,
-                                 box.along[0].from,
-                                 found.a,
-                                 is_even ? s.signal_size : 0,
-                                 weights_,
-                                 found.b,
-                                 is_even ? c_.row : 0,
-                                 vector_,
-                                 vector_,
-                                 count_};
+      RowOperands<float> pair{signal + box.from, box.along[0].from,   found.a, is_even ? s.signal_size : 0, weights_,
+                              found.b,           is_even ? c_.row : 0};
       pair.lines = box.along[1].count, pair.a_line = box.along[1].from;
       const std::int64_t size = pair.lines * box.along[0].count * c_.row;
       pair.ahead = c_.is_far && &box == largest_ ? ahead : nullptr;
-      for (std::int64_t i = 0; i < box.along[2].count; ++i, pair.a += box.along[2].from, sums += size)
-        if (found.count > 0 || !more)
-          multiply_block<float>(box.along[0].count, c_.row, found.count, pair, sums, c_.row, more),
-              pair.ahead = nullptr;
+      for (std::int64_t i = 0; i < box.along[2].count; ++i, pair.a += box.along[2].from, sums += size) {
+        if (found.count == 0 && more) continue;
+        multiply_rows<float>(box.along[0].count, c_.row / kLanes<float>, found.count, pair, sums, more);
+        pair.ahead = nullptr;
+      }
     }
   }
 
@@ -428,9 +421,6 @@ class Units {
                    y + (i / plane * s_.result[1] + i % plane / extent[2]) * s_.result_line, s_.result_size, add);
   }
 
-  /// Rows of the tiles that products of whole bands are made of.
-  static constexpr std::int64_t kTileHeight = 6;
-
   const Cut& c_;
   const Sweep& s_;  ///< what is the same for all sweeps
   const float *const x_, *const w_;
@@ -439,8 +429,6 @@ class Units {
   std::size_t boxes_ = 0;
   const Box* largest_ = nullptr;
   std::int32_t place_[kRightSize<float> / kLanes<float>];  ///< the sum of each result of a unit
-  std::int64_t vector_[kBlockColumns / kLanes<float>];
-  int count_[kBlockColumns / kLanes<float>];
   const float* weights_ = nullptr;           ///< of the step, where they would begin with those of a channel
   std::array<std::int64_t, 3> packed_ = {};  ///< group, row and term that the packed weights begin with
   std::uint64_t packed_bands_ = 0;           ///< bands of these that are packed

@@ -90,7 +90,7 @@ const T* signal_of(const Sweep& s, const Region& r, const WeightBlock& b, const 
 
 /// What `columns` channels of dy in a region are packed from.
 template <class T>
-Ahead<T> gradient_of(const Sweep& s, const Region& r, std::int64_t columns, const T* from) {
+Ahead gradient_of(const Sweep& s, const Region& r, std::int64_t columns, const T* from) {
   if (r.lines > 1 && s.result_line != s.result[2]) return {from, s.result_line, r.lines, columns * s.result_size};
   return {from, s.result_size, columns, (r.lines - 1) * s.result_line + r.width};
 }
@@ -150,7 +150,7 @@ void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const 
     ListedOperands<T> pair{
         signal, pointwise ? s.signal_size : slab.volume, signal_term, 0, own.right, dy_term, dy_row, vector, vector,
         count};
-    Ahead<T> ahead[3] = {};  // of what is copied, of what is turned, and none
+    Ahead ahead[3] = {};  // of what is copied, of what is turned, and none
     if (index + 1 < regions.last) {
       next = region(s, slab, index + 1);
       ahead[0] = source(s, slab, next, signal_of(s, next, b, x), b.rows);
@@ -160,7 +160,7 @@ void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const 
     // y[t, c, o] = sum over the positions k of the region of slab[c, k + t] dy[k, o], or +=
     for (std::int64_t t = 0; t < b.taps; ++t, step(tap, s.taps)) {
       if (!pointwise) pair.a = own.left + slab.element(s, tap);
-      const Ahead<T> both[2] = {ahead[std::min<std::int64_t>(t, 2)], ahead[b.taps > 1 ? 2 : 1]};
+      const Ahead both[2] = {ahead[std::min<std::int64_t>(t, 2)], ahead[b.taps > 1 ? 2 : 1]};
       pair.ahead = both;
       multiply_block<T>(b.rows, row, n, pair, y + t * steps.tap, row, terms > 0);
     }

@@ -35,56 +35,11 @@ template <class T>
     }
 }
 
-/// Brings the lines of two matrices near, some at a time.
-template <class T>
-class Fetching {
- public:
-  /// Two matrices, or none, in so many times.
-  Fetching(const Ahead<T>* x, std::int64_t times) : x_(x) {
-    if (x == nullptr) return;
-    const std::int64_t all = lines(x[0]) + lines(x[1]);
-    if (all == 0) return;
-    const std::int64_t calls = std::clamp<std::int64_t>(all / kSome, 1, times);
-    share_ = all / calls + 1;
-    every_ = next_ = times / calls;
-  }
-
-  void some() {
-    if (share_ == 0 || --next_ > 0) return;
-    next_ = every_;
-    fetch();
-  }
-
- private:
-  [[gnu::noinline]] void fetch() {
-    for (std::int64_t left = share_; left > 0;) {
-      while (row_ >= x_->rows) {
-        if (second_) return;
-        second_ = true, ++x_, row_ = 0;
-      }
-      const T* line = x_->data + row_ * x_->row + at_;
-      const std::int64_t n = std::min(left, ceil_div(x_->columns - at_, kLine));
-      for (const T* const end = line + n * kLine; line != end; line += kLine) __builtin_prefetch(line, 0, 2);
-      at_ += n * kLine;
-      left -= n;
-      if (at_ >= x_->columns) at_ = 0, ++row_;
-    }
-  }
-
-  static constexpr std::int64_t kSome = 8;  ///< lines that are worth a call
-  static constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
-  static std::int64_t lines(const Ahead<T>& x) { return x.rows * ceil_div(x.columns, kLine); }
-
-  const Ahead<T>* x_;
-  std::int64_t share_ = 0, every_ = 1, next_ = 1, row_ = 0, at_ = 0;
-  bool second_ = false;
-};
-
 /// to = from + the sum over more terms than a chain, or of results that are not direct: the sums of chains, one added
 /// to the other. What is read ahead is fetched along with each.
 template <class T>
-[[gnu::noinline]] void sum_chains(TileFunction<T> multiply, std::int64_t depth, RegisterTile<T>& tile,
-                                  Fetching<T>& ahead, const Results& y) {
+[[gnu::noinline]] void sum_chains(TileFunction<T> multiply, std::int64_t depth, RegisterTile<T>& tile, Fetching& ahead,
+                                  const Results& y) {
   alignas(kVectorWidth) T total[(2 * kTileRows<T> + 1) * kLanes<T>];  // with one vector for loads that skip some
   const std::int64_t row = y.width * kLanes<T>;
   // Field by field: a copy at once would wait for the stores of the single ones.
@@ -187,9 +142,8 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   const int lookups = (x.a_step == 0 ? kA : kNeither) | (x.b_step == 0 ? kB : kNeither);
   const int most = std::max(kMainWidth, widest<T>(rows));
   std::int64_t calls = 1;
-  if (x.ahead != nullptr)
-    calls = x.lines * ceil_div(vectors, most) * ceil_div(rows, highest(most)) * ceil_div(depth, kChain<T>);
-  Fetching<T> ahead(x.ahead, calls);
+  if (x.ahead != nullptr) calls = ceil_div(vectors, most) * ceil_div(rows, highest(most)) * ceil_div(depth, kChain<T>);
+  Fetching ahead(x.ahead, calls);
   int width = most;
   for (std::int64_t v = 0; v < vectors; v += width) {
     const bool half = halved && v == last;
@@ -212,17 +166,13 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     const Vectors<const T> start = add && results.direct ? Vectors<const T>{c, ldc, c_vector} : from;
     RegisterTile<T> tile{x.a,      x.a_row,  x.a_term, x.a_step, x.b,
                          x.b_term, x.b_step, b_vector, start,    {c, ldc, c_vector}};
-    for (std::int64_t line = 0, i = 0, n = 0; line < x.lines; i += results.rows, ++n) {
-      if (i == rows) {
-        i = n = 0;
-        if (++line == x.lines) break;
-      }
+    for (std::int64_t i = 0, n = 0; i < rows; i += results.rows, ++n) {
       std::int64_t height = half ? std::min<std::int64_t>(highest(1), rows - i) : least + (n < taller);
       while (half && all[height - 1].half == nullptr) --height;
       results.rows = height;
-      tile.a = x.a + line * x.a_line + i * x.a_row;
-      tile.to.data = c + (line * rows + i) * ldc;
-      tile.from.data = start.data + (line * rows + i) * start.row;
+      tile.a = x.a + i * x.a_row;
+      tile.to.data = c + i * ldc;
+      tile.from.data = start.data + i * start.row;
       if (far)
         for (int w = 0; w < width; ++w) {
           const T* to = tile.to.data + c_vector[w];

@@ -70,10 +70,17 @@ struct Operands {
 };
 
 /// What is read after a product, and is brought near while it runs: the first `columns` elements of `rows` rows.
-template <class T>
 struct Ahead {
-  const T* data = nullptr;
-  std::int64_t row = 0, rows = 0, columns = 0;
+  const char* data = nullptr;
+  std::int64_t rows = 0, row = 0, columns = 0;  ///< distance and length of the rows in bytes
+
+  Ahead() = default;
+  template <class T>
+  Ahead(const T* x, std::int64_t distance, std::int64_t count, std::int64_t length)
+      : data(reinterpret_cast<const char*>(x)),
+        rows(count),
+        row(distance * static_cast<std::int64_t>(sizeof(T))),
+        columns(length * static_cast<std::int64_t>(sizeof(T))) {}
 };
 
 /// One pair of operands whose terms lie anywhere: a's element (i, k) is at `a[i * a_row + a_term[k]]`, and b's vector v
@@ -96,11 +103,8 @@ struct ListedOperands {
   const T* bias = nullptr;
   const T* column_bias = nullptr;
   int repeated = 0;
-  bool continues = false;           ///< as in `Operands`
-  const Ahead<T>* ahead = nullptr;  ///< two of them, unless null
-  /// Several products with the same right operand and without `bias`: each one's rows of a lie `a_line` behind those of
-  /// the one before, and its rows of c next to them.
-  std::int64_t lines = 1, a_line = 0;
+  bool continues = false;        ///< as in `Operands`
+  const Ahead* ahead = nullptr;  ///< two of them, unless null
 };
 
 /// c[i, j] = sum over k of a[i, k] b[k, j], or += with `add`; c has rows of `ldc` elements.

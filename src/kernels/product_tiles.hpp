@@ -5,7 +5,8 @@
 
 #include "kernels/product_vector.hpp"
 
-/// The register tiles that products are made of; for product.cpp alone.
+/// The register tiles that products are made of, and what is brought near while they run; for product.cpp and
+/// product_rows.hpp alone.
 namespace taper::kernels {
 
 /// Rows of the tallest register tile: as many as leave room for two vectors of b, one of a and one product. Six rows
@@ -200,5 +201,51 @@ const TileWidths<T>* all_tiles(std::integer_sequence<int, I...>) {
   static constexpr TileWidths<T> kTiles[] = {tile_widths<T, I + 1>()...};
   return kTiles;
 }
+
+/// Brings the lines of two matrices near, some at a time.
+class Fetching {
+ public:
+  /// Two matrices, or none, in so many times.
+  Fetching(const Ahead* x, std::int64_t times) : x_(x) {
+    if (x != nullptr) share(times);
+  }
+
+  void some() {
+    if (share_ == 0 || --next_ > 0) return;
+    next_ = every_;
+    fetch();
+  }
+
+ private:
+  TAPER_FOR_SIZE void share(std::int64_t times) {
+    const std::int64_t all = lines(x_[0]) + lines(x_[1]);
+    if (all == 0) return;
+    const std::int64_t calls = std::clamp<std::int64_t>(all / kSome, 1, times);
+    share_ = all / calls + 1;
+    every_ = next_ = times / calls;
+  }
+  [[gnu::noinline]] void fetch() {
+    for (std::int64_t left = share_; left > 0;) {
+      while (row_ >= x_->rows) {
+        if (second_) return;
+        second_ = true, ++x_, row_ = 0;
+      }
+      const char* line = x_->data + row_ * x_->row + at_;
+      const std::int64_t n = std::min(left, ceil_div(x_->columns - at_, kLine));
+      for (const char* const end = line + n * kLine; line != end; line += kLine) __builtin_prefetch(line, 0, 2);
+      at_ += n * kLine;
+      left -= n;
+      if (at_ >= x_->columns) at_ = 0, ++row_;
+    }
+  }
+
+  static constexpr std::int64_t kSome = 8;  ///< lines that are worth a call
+  static constexpr std::int64_t kLine = 64;
+  static std::int64_t lines(const Ahead& x) { return x.rows * ceil_div(x.columns, kLine); }
+
+  const Ahead* x_;
+  std::int64_t share_ = 0, every_ = 1, next_ = 1, row_ = 0, at_ = 0;
+  bool second_ = false;
+};
 
 }  // namespace taper::kernels
