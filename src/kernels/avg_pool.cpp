@@ -135,6 +135,20 @@ double global_divisor(const AvgPoolParams& q) {
   return static_cast<double>(q.divisor_override != 0 ? q.divisor_override : plane_size(q));
 }
 
+/// Whether windows of two by two elements cut all planes without a rest.
+bool is_pairs(const AvgPoolParams& q) {
+  for (int i = 1; i < 3; ++i)
+    if (q.kernel[i] != 2 || q.stride[i] != 2 || q.padding_left[i] != 0 || q.in[i] != 2 * q.out[i] || q.dilation[i] != 1)
+      return false;
+  return average::kHasSmall && q.in[0] == 1 && q.kernel[0] == 1 && q.padding_left[0] == 0 && q.out[0] == 1 &&
+         q.in[2] <= average::kTile;
+}
+template <class T>
+void pool_pairs(const AvgPoolParams& q, bool is_backward, const T* x, T* y) {
+  const std::int64_t divisor = q.divisor_override != 0 ? q.divisor_override : 4;
+  average::pool_pairs(q.planes * q.out[1], q.out[2], double(divisor), is_backward, x, y);
+}
+
 /// The windows of a pool of rows alone; of no period where there are others.
 [[gnu::noinline]] average::Uneven rows_of(const AdaptivePoolParams& q) {
   const std::int64_t common = std::gcd(q.in[2], q.out[2]), rows = q.planes * q.in[0] * q.in[1];
@@ -199,6 +213,8 @@ void backward(Pool&& p, const T* dy, T* dx, bool add) {
 template <class T>
 void avg_pool(const AvgPoolParams& params, const T* x, T* y) {
   if (is_global(params)) return average_runs(params.planes, plane_size(params), global_divisor(params), x, y);
+  if constexpr (sizeof(T) == sizeof(float))
+    if (is_pairs(params)) return pool_pairs(params, false, x, y);
   forward(make_pool(params), x, y);
 }
 
@@ -206,6 +222,8 @@ template <class T>
 void avg_pool_backward(const AvgPoolParams& params, const T* dy, T* dx, bool add) {
   if (is_global(params))
     return average::backward_runs(params.planes, plane_size(params), global_divisor(params), dy, dx, add);
+  if constexpr (sizeof(T) == sizeof(float))
+    if (!add && is_pairs(params)) return pool_pairs(params, true, dy, dx);
   backward(make_pool(params), dy, dx, add);
 }
 

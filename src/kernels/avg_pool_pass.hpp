@@ -136,8 +136,7 @@ class Pass {
       const std::int64_t last = scales_rows() ? std::min(t.c1, c_.w.from) : t.o1;
       counts(c_.pool.w).list(first, last, b.count);
     }
-    Factors<A>::set(b.one, 0, differs() ? 1 : c_.pool.divisor);
-    for (std::int64_t l = 1; l < kLanes<A>; ++l) Factors<A>::repeat(b.one, l);
+    Factors<A>::set_all(b.one, differs() ? 1 : c_.pool.divisor);
   }
 
   /// The factors of a tile's `n` windows that count so many rows in other axes. Where the table must be made and `keep`

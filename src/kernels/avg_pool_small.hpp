@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/avg_pool_loops.hpp"
+#include "kernels/parallel.hpp"
 
 /// Planes under the smallest windows: rows and columns are summed in registers. Where these functions begin is fixed,
 /// as their loops take a tenth longer across the end of a cache line.
@@ -236,6 +237,26 @@ auto small_loop(Small kind) {
          : kind == Small::strided_threes ? small_strided<Small::strided_threes, T>
          : kind == Small::pairs_back     ? small_spread<Small::pairs_back, T>
                                          : small_spread<Small::strided_threes_back, T>;
+}
+
+/// `rows` rows of windows of two by two elements, `width` in each, of planes that they cut without a rest: what is read
+/// and filled is one plane, and no pass is prepared.
+template <class T>
+void pool_pairs(std::int64_t rows, std::int64_t width, double divisor, bool backward, const T* x, T* y) {
+  const double bytes = double(rows) * double(width) * sizeof(T);
+  const bool is_far = backward ? 5 * bytes >= kFarFilled : 4 * bytes >= kFarRead;
+  parallel_for(rows, 5 * width, [=](std::int64_t first, std::int64_t last) {
+    alignas(kVectorWidth) T one[2 * kLanes<T>];
+    Factors<T>::set_all(one, divisor);
+    SmallRows<T> all{};
+    all.ahead = is_far ? far_ahead() : 0;
+    all.zeros = x, all.windows = rows;
+    all.by[0] = all.by[1] = all.by[2] = one;
+    const std::int64_t n = last - first, from = backward ? 1 : 2, to = backward ? 2 : 1;
+    all.rows = from * n, all.width = from * width, all.to_last = to * n, all.to_width = to * width;
+    all.x = x + first * from * all.width, all.y = y + first * to * all.to_width;
+    backward ? small_spread<Small::pairs_back>(all) : small_strided<Small::pairs>(all);
+  });
 }
 
 }  // namespace taper::kernels::average

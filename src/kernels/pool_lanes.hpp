@@ -309,6 +309,13 @@ struct Factors {
     (&first)[kLanes<A>] = static_cast<A>(__builtin_fma(-static_cast<double>(first), divisor, 1.0) / divisor);
 #endif
   }
+  /// Sets the factors of a vector, which all divide by `divisor`.
+  static void set_all(A* table, double divisor) {
+    A own[kLanes<A> + 1];
+    set(own, 0, divisor);
+    store<A>(Vector<A>{} + own[0], table);
+    if constexpr (kParts) store<A>(Vector<A>{} + own[kLanes<A>], table + kLanes<A>);
+  }
   /// The factor of element i is that of the one before it, in the same vector.
   static void repeat(A* table, std::int64_t i) {
     A* const at = table + i / kLanes<A> * kLanes<A> * kElements + i % kLanes<A>;
