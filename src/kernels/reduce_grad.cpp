@@ -171,14 +171,16 @@ void reduce_prod_grad(const ReducePlan& plan, const T* dy, const T* x, T* dx, bo
     if (is_run(plan, width))
       for (std::int64_t i = 1; i < kReduceColumns; ++i) products[0] *= products[i], zeros[0] += zeros[i];
     // What is left for elements other than 0, and for a 0.
-    const PerColumn<double> all(plan, width, [&](std::int64_t c) { return zeros[c] == 0 ? products[c] : 0.0; });
-    const PerColumn<double> others(plan, width, [&](std::int64_t c) { return zeros[c] == 1 ? products[c] : 0.0; });
-    const PerColumn<double> slope(plan, width, [&](std::int64_t c) { return static_cast<double>(dy[out + c]); });
+    const auto left = [&](std::int64_t c, std::int64_t expected) {
+      return static_cast<double>(dy[out + c]) * (zeros[c] == expected ? products[c] : 0.0);
+    };
+    const PerColumn<double> all(plan, width, [&](std::int64_t c) { return left(c, 0); });
+    const PerColumn<double> others(plan, width, [&](std::int64_t c) { return left(c, 1); });
     write_group(plan, start, width, dx, add, [&](std::int64_t at, std::int64_t n, T* to) {
       TAPER_INDEPENDENT_TURNS
       for (std::int64_t i = 0; i < n; ++i) {
         const auto v = static_cast<double>(x[at + i]);
-        to[i] = T(slope.of[i] * (v == 0 ? others.of[i] : all.of[i] == 0 ? 0.0 : all.of[i] / v));
+        to[i] = T(v == 0 ? others.of[i] : all.of[i] == 0 ? 0.0 : all.of[i] / v);
       }
     });
   });
