@@ -277,6 +277,10 @@ TEST_CASE("rows, windows and planes longer than the buffers are pooled in pieces
   pools.push_back(fixed({211, 37}, {5, 37}, {2, 1}, {2, 0}, {}, true));
   pools.push_back(fixed({7, 11, 67}, {2, 3, 5}, {1, 2, 3}, {0, 1, 2}, {}, true));
   pools.push_back(fixed({17, 23, 29}, {3, 2, 1}, {1, 1, 1}, {1, 0, 0}));
+  // Windows of four side by side, in one row and in several.
+  pools.push_back(fixed({2308}, {4}, {4}, {0}, {}, false, 3));
+  pools.push_back(fixed({5, 148}, {1, 4}, {1, 4}, {0, 0}));
+  pools.push_back(fixed({5, 148}, {2, 4}, {1, 4}, {0, 0}));
   // More rows than are kept, rows of several slices in one place, more columns than fit.
   pools.push_back(fixed({67, 41}, {20, 3}, {1, 1}, {9, 1}));
   pools.push_back(fixed({3, 16, 33}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}));
@@ -472,6 +476,18 @@ TEST_CASE("indices into planes of more than 2^32 elements are exact") {
   CHECK(y == std::vector<float>{2, 3, 4});
   CHECK(values == y);
   CHECK(index == Sizes{1, stride + 2, 2 * stride + 3});
+  // Of a plane of that many, three rows are read.
+  const std::int64_t width = 4096, height = (std::int64_t{1} << 20) + 1, apart = height / 2, out = width - 2;
+  const kernels::SlidingPoolParams rows{
+      .planes = 1, .in = {1, height, width}, .out = {1, 3, out}, .kernel = {1, 1, 3}, .stride = {1, apart, 1}};
+  for (std::int64_t o = 0; o < 3; ++o) x[o * apart * width + 1000] = float(o + 5);
+  std::vector<float> all(std::size_t(3 * out));
+  Sizes places(all.size(), -1);
+  kernels::max_pool(rows, x, all.data(), places.data());
+  for (std::int64_t o = 0; o < 3; ++o) {
+    CHECK(all[std::size_t(o * out + 999)] == float(o + 5));
+    CHECK(places[std::size_t(o * out + 999)] == o * apart * width + 1000);
+  }
   munmap(memory, std::size_t(length) * sizeof(float));
 }
 
