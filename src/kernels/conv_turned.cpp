@@ -90,8 +90,9 @@ TAPER_FOR_SIZE bool is_faster(const Cut& c) {
   const bool is_spread = c.between > 1;
   // A few products are faster than the lists of several sums.
   if (is_spread && double(s.batch * s.position_count()) * double(s.rows * c.depth) < 4096) return false;
-  // A single vector keeps the processor waiting for its operands; a vector of results takes some time to be turned.
-  const double product = c.row == kLanes<float> ? 1.2 : 1.04, turn = kVectorWidth == 64 ? 12 : 16;
+  // A single vector keeps the processor waiting for its operands, and two load more than four; a vector of results
+  // takes some time to be turned.
+  const double product = c.row == kLanes<float> ? 1.2 : c.row <= 32 ? 1.04 : 1, turn = kVectorWidth == 64 ? 12 : 16;
   const double turning = turn * double(s.position_count() * c.between);
   double turned = turning, least = 0, slabs = 0;
   const auto products = [](const Sweep& sweep) {
