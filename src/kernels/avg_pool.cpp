@@ -130,10 +130,11 @@ bool is_global(const AvgPoolParams& q) {
 
 std::int64_t plane_size(const AvgPoolParams& q) { return q.in[0] * q.in[1] * q.in[2]; }
 
-/// What a global pool divides by.
-double global_divisor(const AvgPoolParams& q) {
-  return static_cast<double>(q.divisor_override != 0 ? q.divisor_override : plane_size(q));
+/// What windows of so many elements divide by.
+double divisor_of(const AvgPoolParams& q, std::int64_t elements) {
+  return static_cast<double>(q.divisor_override != 0 ? q.divisor_override : elements);
 }
+double global_divisor(const AvgPoolParams& q) { return divisor_of(q, plane_size(q)); }
 
 /// Whether windows of two by two elements cut all planes without a rest.
 bool is_pairs(const AvgPoolParams& q) {
@@ -145,8 +146,7 @@ bool is_pairs(const AvgPoolParams& q) {
 }
 template <class T>
 void pool_pairs(const AvgPoolParams& q, bool is_backward, const T* x, T* y) {
-  const std::int64_t divisor = q.divisor_override != 0 ? q.divisor_override : 4;
-  average::pool_pairs(q.planes * q.out[1], q.out[2], double(divisor), is_backward, x, y);
+  average::pool_pairs(q.planes * q.out[1], q.out[2], divisor_of(q, 4), is_backward, x, y);
 }
 
 /// The windows of a pool of rows alone; of no period where there are others.

@@ -12,8 +12,8 @@
 #include "kernels/conv_terms.hpp"
 #include "kernels/conv_turned.hpp"
 
-// All products run on the blocks of `product.hpp`, which find what they need of the signal in a copy made block by
-// block that stays in the cache. Nothing of the size of the input times the kernel is ever written.
+// All products run on the tiles of `product_tiles.hpp`, which find what they need in the signal, or in a copy made
+// block by block that stays in the cache. Nothing of the size of the input times the kernel is ever written.
 
 namespace taper::kernels {
 

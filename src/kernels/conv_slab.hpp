@@ -195,19 +195,6 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
   return best;
 }
 
-/// What a term of a vector of results takes with slabs, or with positions that are packed for each term, in products of
-/// vectors.
-template <class T>
-double slab_time(const Sweep& s) {
-  const double lanes = double(kLanes<T>), width = double(s.positions[2]);
-  // What is not moved is not copied.
-  if (s.tap_count() == 1 && s.axis[2].stride == 1)
-    return 1.12 * double(ceil_div(s.positions[2], kLanes<T>)) * lanes / width;
-  const Grid grid = cut(s.rows, s.batch * s.position_count(), s.channels * s.tap_count(), s.groups);
-  const Slab slab = plan_slab<T>(s.lines_only ? s.stacked() : s, grid.row_step);
-  return slab.use ? slab.time : 4;
-}
-
 /// Fills the slab of the channels [first, first + n): grid element e of a channel stands for the signal's element
 /// (low + e) * stride + remainder, counted from the region's first position; zero outside of the signal.
 template <class T>

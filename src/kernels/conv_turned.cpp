@@ -76,6 +76,18 @@ struct Cut {
   Sweep own_;  ///< what `all` is if it is none of the sweeps
 };
 
+/// What a term of a vector of results takes with positions along the vectors, in products of vectors.
+double slab_time(const Sweep& s) {
+  const std::int64_t vectors = ceil_div(s.positions[2], kLanes<float>);
+  // Lines that are read where they are; measured, as is what packing each term takes at least.
+  constexpr double in_place = 1.12, packed = 4;
+  if (s.tap_count() == 1 && s.axis[2].stride == 1)
+    return in_place * double(vectors * kLanes<float>) / double(s.positions[2]);
+  const Grid grid = cut(s.rows, s.batch * s.position_count(), s.channels * s.tap_count(), s.groups);
+  const Slab slab = plan_slab<float>(s.lines_only ? s.stacked() : s, grid.row_step);
+  return slab.use ? slab.time : packed;
+}
+
 /// The share of the lanes that lines of positions fill, each alone or one after another with what the taps reach.
 double used_lanes(const Sweep& s) {
   const std::int64_t width = s.positions[2], reach = std::abs((s.taps[2] - 1) * s.axis[2].shift_step);
@@ -106,7 +118,7 @@ TAPER_FOR_SIZE bool is_faster(const Cut& c) {
   turned *= double(c.bands * c.row) / double(s.rows);
   if (turned <= least) return true;
   for (const Sweep& sweep : sweeps)
-    if (sweep.position_count() > 0) slabs += products(sweep) * slab_time<float>(sweep);
+    if (sweep.position_count() > 0) slabs += products(sweep) * slab_time(sweep);
   // Results that lie between each other take time to be stored.
   if (is_spread) slabs = slabs * (s.lines_only && s.positions[2] < 64 ? 2.5 : 1.1) + turning;
   return turned <= slabs;
@@ -324,7 +336,7 @@ class Units {
                  {{width, s.axis[2].stride, s.axis[2].to_step},
                   {lines, s.axis[1].stride * s.signal_line, s.axis[1].to_step * line},
                   {1 + more, is_flat ? s.signal_sample() : s.axis[0].stride * plane, each}}};
-          box.arrange(c_.row <= 2 * kLanes<float> && kVectorWidth == 64 ? 12 : 6);
+          box.arrange(tallest<float>(static_cast<int>(std::min<std::int64_t>(c_.row / kLanes<float>, kMainWidth))));
           if (largest_ == nullptr || box.size() > largest_->size()) largest_ = &box;
         }
     }
@@ -399,7 +411,7 @@ class Units {
                               found.b,           is_even ? c_.row : 0};
       pair.lines = box.along[1].count, pair.a_line = box.along[1].from;
       const std::int64_t size = pair.lines * box.along[0].count * c_.row;
-      pair.ahead = c_.is_far && &box == largest_ ? ahead : nullptr;
+      pair.ahead = &box == largest_ ? ahead : nullptr;
       for (std::int64_t i = 0; i < box.along[2].count; ++i, pair.a += box.along[2].from, sums += size) {
         if (found.count == 0 && more) continue;
         multiply_rows<float>(box.along[0].count, c_.row / kLanes<float>, found.count, pair, sums, more);

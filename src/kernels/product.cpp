@@ -129,7 +129,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   // the nearest caches.
   const TileWidths<T>* const all = all_tiles<T>(std::make_integer_sequence<int, kTileRows<T>>());
   const bool apart = !is_pages_apart<T>(ldc) && !is_pages_apart<T>(x.a_row);
-  const auto highest = [apart](int w) { return apart ? tallest<T>(w) : std::min(tallest<T>(w), 6); };
+  const auto highest = [apart](int w) { return tallest<T>(w, apart); };
   const std::int64_t vectors = ceil_div(columns, kLanes<T>), last = vectors - 1;
   // Few elements of a last vector that stands alone are those of a half: its first, or what follows the repeated ones.
   const bool halved = kHalfLanes<T> != 0 && vectors % kMainWidth == 1 &&

@@ -38,8 +38,7 @@ template <class T>
       width = 3;
     else
       while (width > vectors - v) width /= 2;
-    const int all_rows = static_cast<int>(rows),
-              most = is_pages_apart<T>(x.a_row) ? std::min(tallest<T>(width), 6) : tallest<T>(width),
+    const int all_rows = static_cast<int>(rows), most = tallest<T>(width, !is_pages_apart<T>(x.a_row)),
               tiles = (all_rows + most - 1) / most, least = all_rows / tiles, taller = all_rows % tiles;
     TileFunction<T> multiply[2];
 #pragma GCC unroll 1

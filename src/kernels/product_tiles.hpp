@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -31,6 +32,12 @@ constexpr int tallest(int width) {
     default:
       return kTileRows<T>;
   }
+}
+
+/// The same where rows that lie whole pages apart push each other out of the nearest cache.
+template <class T>
+int tallest(int width, bool is_apart) {
+  return is_apart ? tallest<T>(width) : std::min(tallest<T>(width), 6);
 }
 
 /// Vectors of the widest tile of `rows` rows: enough independent sums to hide the latency of the additions.
