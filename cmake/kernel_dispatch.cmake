@@ -28,7 +28,7 @@ set(taper_free_kernels activations avg_pool batch_norm conv conv_average conv_de
 list(TRANSFORM taper_free_kernels REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/kernels/\\1.cpp")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(taper_no_tables -fno-exceptions -fno-asynchronous-unwind-tables)
-  set(taper_flags_baseline_release -Os ${taper_no_tables})
+  set(taper_flags_baseline_release -Oz ${taper_no_tables})
   set(taper_flags_baseline_free ${taper_flags_baseline_release})
   # Straight-line code stays as it is written: made vectors, it loads at once what was just stored one by one, and waits.
   foreach(set avx2 avx512)
