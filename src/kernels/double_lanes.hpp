@@ -8,14 +8,15 @@
 namespace taper::kernels {
 
 /// `N` doubles side by side, a power of two, in as many registers as they need, which must not change what is computed;
-/// for loops that the compiler does not vectorise by itself.
-template <int N, bool kOneRegister = (N <= kLanes<double>)>
+/// for loops that the compiler does not vectorise by itself. A register has `kMost` of them.
+template <int N, int kMost = kLanes<double>, bool kOneRegister = (N <= kMost)>
 struct Lanes {
-  Lanes<N / 2> low, high;
+  using Half = Lanes<N / 2, kMost>;
+  Half low, high;
 
   template <class T>
   static Lanes load(const T* x) {
-    return {Lanes<N / 2>::load(x), Lanes<N / 2>::load(x + N / 2)};
+    return {Half::load(x), Half::load(x + N / 2)};
   }
   void store(double* y) const { low.store(y), high.store(y + N / 2); }
   Lanes& operator+=(const Lanes& b) { return low += b.low, high += b.high, *this; }
@@ -25,14 +26,14 @@ struct Lanes {
     return low.add(x), high.add(x + N / 2), *this;
   }
   /// Lane j and lane j + N / 2 added.
-  Lanes<N / 2> folded() const {
-    Lanes<N / 2> sum = low;
+  Half folded() const {
+    Half sum = low;
     return sum += high;
   }
 };
 
-template <int N>
-struct Lanes<N, true> {
+template <int N, int kMost>
+struct Lanes<N, kMost, true> {
   using Vector = typename Several<double, N>::type;
   Vector v;
 
@@ -68,7 +69,7 @@ struct Lanes<N, true> {
 #endif
     return *this += load(x);
   }
-  Lanes<N / 2> folded() const {
+  Lanes<N / 2, kMost> folded() const {
     if constexpr (N == 8)
       return {__builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7)};
     else if constexpr (N == 4)
@@ -78,8 +79,8 @@ struct Lanes<N, true> {
   }
 };
 
-template <>
-struct Lanes<1, true> {
+template <int kMost>
+struct Lanes<1, kMost, true> {
   double v;
 
   template <class T>
