@@ -61,9 +61,11 @@ class Pass {
     const bool many = c_.backward ? has_copies_ && !streams_ : one_row_ || c_.h.num >= 4 * c_.h.den;
     return sizeof(T) == sizeof(float) && many && std::max(read_, filled_) >= kFarRead;
   }
-  /// How far ahead small windows and rows in registers ask for memory: for what they read, or what they fill.
+  /// How far ahead small windows and rows in registers ask for memory: for what they read, or what they fill. Threes
+  /// read three rows at once, which hides their order.
   std::uintptr_t ahead() const {
-    return (c_.backward ? read_ + filled_ >= kFarFilled : read_ >= kFarRead) ? far_ahead() : 0;
+    if (c_.backward ? read_ + filled_ < kFarFilled : read_ < kFarRead) return 0;
+    return small_ == Small::strided_threes ? memory_ahead : far_ahead();
   }
   /// The slices that slice `i` reads.
   Taps slice_taps(std::int64_t i) const { return one_slice_ ? Taps{i, i + 1, 1} : ReadsCursor(c_.d, i).taps(); }
