@@ -60,8 +60,10 @@ template <class T>
   constexpr Vector<T> kNone{};
   const std::int64_t width = s.width, to_width = s.to_width, begin = s.first, rows = s.rows, end = s.to_last;
   const std::int64_t by_step = s.by_step;
+  // What the next block reads and fills is asked for meanwhile.
+  const T *next_x = s.x + rows * width, *next_y = s.y + (end - s.to_first) * to_width;
   // Two vectors of columns from c on, which are `whole` but for the last ones of a row.
-  const auto down = [ =, &s ](std::int64_t c, auto whole) __attribute__((always_inline)) {
+  const auto down = [ =, &s, &next_x, &next_y ](std::int64_t c, auto whole) __attribute__((always_inline)) {
     const std::int64_t n = width - c;
     const auto load_row = [=](const T* x, std::int64_t left) __attribute__((always_inline)) {
       if constexpr (whole)
@@ -84,6 +86,10 @@ template <class T>
     for (std::int64_t l = s.to_first - 2; l < end; ++l, x += width) {
       const bool is_row = static_cast<std::uint64_t>(l + 1 - begin) < static_cast<std::uint64_t>(rows);
       const T* const row = is_row ? x : zeros;
+      if (s.ahead > 0) {
+        fetch_next(next_x, 2 * kLanes<T>);
+        fetch_next(next_y, 2 * kLanes<T>);
+      }
       const Vector<T> a = load_row(row, n), b = load_row(row + kLanes<T>, n - kLanes<T>);
       const Vector<T> left = c > 0 ? load<T>(row - 1) : moved<kLast>(kNone, a, All());
       const Vector<T> right = n > 2 * kLanes<T> ? load<T>(row + kLanes<T> + 1) : moved<1>(b, kNone, All());

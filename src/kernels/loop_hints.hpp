@@ -38,6 +38,15 @@ template <class T>
   for (std::int64_t i = 0; i < n; i += kLine / sizeof(T)) fetch_line(x + i, ahead);
 }
 
+/// Asks for the n elements at `next`, for a core's second cache, and moves on behind them: for what loops will read or
+/// fill a while later, who by going down columns hide its order from the processor.
+template <class T>
+[[gnu::always_inline]] inline void fetch_next(const T*& next, std::int64_t n) {
+  const T* const end = next + n;
+  for (; next < end; next += kLine / sizeof(T)) __builtin_prefetch(next, 0, 2);
+  next = end;
+}
+
 /// Bytes that caches hardly hold: of what is read, or of results; and of both together where memory to be filled is
 /// asked for, as stores wait for it less than loads do.
 inline constexpr std::int64_t kFarRead = std::int64_t{1} << 24, kFarFilled = std::int64_t{3} << 23;

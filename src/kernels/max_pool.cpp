@@ -214,7 +214,7 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
     if (row != nullptr && has_room && goes_by_columns(p)) row = forward_columns;
   if constexpr (kVectorWidth == 64)
     if (is_in_quads<T>(p)) row = forward_quads<T>;
-  const bool is_far = far_ahead() > 0 && double(p.planes) * double(size) * sizeof(T) >= kFarRead;
+  const bool is_far = double(p.planes) * double(size) * sizeof(T) >= kFarRead;
   parallel_for(p.planes * rows, size / rows + p.w.out, [=, &p](std::int64_t first, std::int64_t last) {
     if (row == nullptr && !small) return pool_rows(p, first, last, x, y, index);
     for (std::int64_t unit = first, count; unit < last; unit += count) {

@@ -69,7 +69,10 @@ template <int K>
   constexpr float kLowest = std::numeric_limits<float>::lowest(), kNone = std::numeric_limits<float>::quiet_NaN();
   const bool three = K == 0 ? w.kernel_w == 3 : K == 3;
   const std::int64_t width = w.width, height = w.height, slice = height * width, n = w.n, count = std::min(n, N);
-  const std::int64_t step = std::min(w.stride_h, height) * width;
+  // What the next rows of windows read and fill is asked for meanwhile.
+  const std::int64_t step = std::min(w.stride_h, height) * width, share = step * N / std::max(n, N);
+  const float *next_x = x + std::max<std::int64_t>(last * w.stride_h - w.padding_h, 0) * width, *next_y = y + (last - first) * n;
+  const std::int64_t* next_index = index + (last - first) * n;
   for (std::int64_t block = 0; block < n; block += N) {
     // The last vector overlaps the one before, which changes nothing.
     const std::int64_t o = n < N ? 0 : std::min(block, n - N), corner = 2 * o - w.padding_w;
@@ -85,9 +88,11 @@ template <int K>
     for (std::int64_t r = first; r < last; ++r) {
       const std::int64_t top = r * w.stride_h - w.padding_h;
       const std::int64_t begin = std::max<std::int64_t>(top, 0), end = std::min(top + w.kernel_h, height);
-      // Rows are read a few columns at a time: what the next rows of windows read is asked for in its order.
-      if (w.is_far && block == 0)
-        fetch_run(x + begin * width, step, static_cast<std::uintptr_t>((last - first) * step) * sizeof(float));
+      if (w.is_far) {
+        fetch_next(next_x, share);
+        fetch_next(next_y, N);
+        if (index) fetch_next(next_index, N);
+      }
       V best = each<V>(kLowest), zero{}, zeros{}, tap[3] = {};
       for (std::int64_t i = w.depth.first; i < w.depth.last; ++i)
         for (std::int64_t j = begin; j < end; ++j) {
