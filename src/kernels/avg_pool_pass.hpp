@@ -65,7 +65,8 @@ class Pass {
   /// read three rows at once, which hides their order.
   std::uintptr_t ahead() const {
     if (c_.backward ? read_ + filled_ < kFarFilled : read_ < kFarRead) return 0;
-    return small_ == Small::strided_threes || small_ == Small::threes ? memory_ahead : far_ahead();
+    if (small_ == Small::strided_threes || small_ == Small::threes) return memory_ahead;
+    return c_.backward ? far_ahead() : far_ahead(std::int64_t{sizeof(T)} * c_.w.from);
   }
   /// The slices that slice `i` reads.
   Taps slice_taps(std::int64_t i) const { return one_slice_ ? Taps{i, i + 1, 1} : ReadsCursor(c_.d, i).taps(); }

@@ -255,7 +255,7 @@ void pool_pairs(std::int64_t rows, std::int64_t width, double divisor, bool back
     alignas(kVectorWidth) T one[2 * kLanes<T>];
     Factors<T>::set_all(one, divisor);
     SmallRows<T> all{};
-    all.ahead = is_far ? far_ahead() : 0;
+    all.ahead = !is_far ? 0 : backward ? far_ahead() : far_ahead(std::int64_t{2 * sizeof(T)} * width);
     all.zeros = x, all.windows = rows;
     all.by[0] = all.by[1] = all.by[2] = one;
     const std::int64_t n = last - first, from = backward ? 1 : 2, to = backward ? 2 : 1;

@@ -63,4 +63,7 @@ inline std::uintptr_t farther(std::uintptr_t ahead) {
 /// fetch the next page by themselves, and are slower when asked.
 inline std::uintptr_t far_ahead() { return kVectorWidth < 64 ? memory_ahead : farther(0); }
 
+/// The same for two rows of so many bytes that are read together: their order is hidden where they are long.
+inline std::uintptr_t far_ahead(std::int64_t row) { return row >= 512 ? memory_ahead : far_ahead(); }
+
 }  // namespace taper::kernels
