@@ -61,11 +61,12 @@ class Pass {
     const bool many = c_.backward ? has_copies_ && !streams_ : one_row_ || c_.h.num >= 4 * c_.h.den;
     return sizeof(T) == sizeof(float) && many && std::max(read_, filled_) >= kFarRead;
   }
-  /// How far ahead small windows and rows in registers ask for memory: for what they read, or what they fill. Threes
-  /// read three rows at once, which hides their order.
+  /// Whether small windows and rows in registers read, or fill, what caches hardly hold.
+  bool is_memory() const { return c_.backward ? read_ + filled_ >= kFarFilled : read_ >= kFarRead; }
+  /// How far ahead they then ask for it. Threes read three rows at once, which hides their order.
   std::uintptr_t ahead() const {
-    if (c_.backward ? read_ + filled_ < kFarFilled : read_ < kFarRead) return 0;
-    if (small_ == Small::strided_threes || small_ == Small::threes) return memory_ahead;
+    if (!is_memory()) return 0;
+    if (small_ == Small::strided_threes) return memory_ahead;
     return c_.backward ? far_ahead() : far_ahead(std::int64_t{sizeof(T)} * c_.w.from);
   }
   /// The slices that slice `i` reads.
@@ -172,6 +173,7 @@ class Pass {
     SmallRows<A> rows;
     rows.width = c_.w.from, rows.to_width = c_.w.to;
     rows.zeros = b.sums;
+    rows.is_far = is_memory();
     rows.ahead = ahead_;
     rows.windows = c_.backward ? c_.h.from : c_.h.to;
     const bool scales_before = scales_small_before();

@@ -23,7 +23,8 @@ struct SmallRows {
   std::int64_t first, rows, width;
   std::int64_t to_first, to_last, to_width;
   const T* zeros;        ///< read in the place of rows beside the source
-  std::uintptr_t ahead;  ///< as `far_ahead`, where caches hardly hold what is read, or filled
+  bool is_far;           ///< whether caches hardly hold what is read, or filled
+  std::uintptr_t ahead;  ///< as `far_ahead`, if so
 
   const T* row(std::int64_t i) const {
     i -= first;
@@ -60,6 +61,7 @@ template <class T>
   constexpr Vector<T> kNone{};
   const std::int64_t width = s.width, to_width = s.to_width, begin = s.first, rows = s.rows, end = s.to_last;
   const std::int64_t by_step = s.by_step;
+  const bool is_far = s.is_far;
   // What the next block reads and fills is asked for meanwhile.
   const T *next_x = s.x + rows * width, *next_y = s.y + (end - s.to_first) * to_width;
   // Two vectors of columns from c on, which are `whole` but for the last ones of a row.
@@ -86,7 +88,7 @@ template <class T>
     for (std::int64_t l = s.to_first - 2; l < end; ++l, x += width) {
       const bool is_row = static_cast<std::uint64_t>(l + 1 - begin) < static_cast<std::uint64_t>(rows);
       const T* const row = is_row ? x : zeros;
-      if (s.ahead > 0) {
+      if (is_far) {
         fetch_next(next_x, 2 * kLanes<T>);
         fetch_next(next_y, 2 * kLanes<T>);
       }
@@ -222,7 +224,9 @@ void small_spread(const SmallRows<T>& s) {
   constexpr std::int64_t kTwo = 2 * kLanes<T>;
   constexpr int kMost = 4;
   SmallRows<T> part = s;
-  const std::int64_t step = s.ahead > 0 && s.to_width > kMost * kTwo ? 4 : s.to_last - s.to_first;
+  constexpr int kFew = kind == Small::pairs_back ? 2 : 4;  // threes spread a row of gradients more for each few
+  const bool in_order = s.is_far && s.to_width > kMost * kTwo && (kFew == 2 || s.ahead > 0);
+  const std::int64_t step = in_order ? kFew : s.to_last - s.to_first;
   for (; part.to_first < s.to_last; part.to_first = part.to_last, part.y += step * s.to_width) {
     part.to_last = std::min(part.to_first + step, s.to_last);
     for (std::int64_t c = 0; c < s.to_width;) {
@@ -255,6 +259,7 @@ void pool_pairs(std::int64_t rows, std::int64_t width, double divisor, bool back
     alignas(kVectorWidth) T one[2 * kLanes<T>];
     Factors<T>::set_all(one, divisor);
     SmallRows<T> all{};
+    all.is_far = is_far;
     all.ahead = !is_far ? 0 : backward ? far_ahead() : far_ahead(std::int64_t{2 * sizeof(T)} * width);
     all.zeros = x, all.windows = rows;
     all.by[0] = all.by[1] = all.by[2] = one;
