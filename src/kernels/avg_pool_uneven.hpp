@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 
 #include "kernels/parallel.hpp"
 #include "kernels/pool_lanes.hpp"
@@ -218,7 +219,9 @@ inline bool forward_uneven(const Uneven& u, const float* x, float* y) {
 inline bool backward_uneven(const Uneven& u, const float* dy, float* dx) {
   // The elements of a vector lie in at most as many windows as it has lanes.
   if (!is_small(u) || 8 * u.out > 7 * u.in) return false;
-  const std::int64_t n = periods_at_once(u, u.in, kLanes<float>);
+  // Vectors that fill whole lines are stored faster, which pays for more different ones where each repeats.
+  const std::int64_t whole = kLanes<float> / std::gcd(u.in, std::int64_t{kLanes<float>});
+  const std::int64_t n = 16 * whole <= u.periods ? whole : periods_at_once(u, u.in, kLanes<float>);
   if (n * u.in < kLanes<float> || is_crowded(n * u.in * std::int64_t{sizeof(float)})) return false;
   for_periods(u, n, kSpreadTimes, u.out, u.in, dy, dx, spread_part);
   return true;
