@@ -63,7 +63,7 @@ template <class T>
   const std::int64_t by_step = s.by_step;
   const bool is_far = s.is_far;
   // What the next block reads and fills is asked for meanwhile.
-  const T *next_x = s.x + rows * width, *next_y = s.y + (end - s.to_first) * to_width;
+  Next next_x(s.x, rows * width), next_y(s.y, (end - s.to_first) * to_width);
   // Two vectors of columns from c on, which are `whole` but for the last ones of a row.
   const auto down = [ =, &s, &next_x, &next_y ](std::int64_t c, auto whole) __attribute__((always_inline)) {
     const std::int64_t n = width - c;
@@ -89,8 +89,8 @@ template <class T>
       const bool is_row = static_cast<std::uint64_t>(l + 1 - begin) < static_cast<std::uint64_t>(rows);
       const T* const row = is_row ? x : zeros;
       if (is_far) {
-        fetch_next(next_x, 2 * kLanes<T>);
-        fetch_next(next_y, 2 * kLanes<T>);
+        next_x.fetch(2 * kVectorWidth);
+        next_y.fetch(2 * kVectorWidth);
       }
       const Vector<T> a = load_row(row, n), b = load_row(row + kLanes<T>, n - kLanes<T>);
       const Vector<T> left = c > 0 ? load<T>(row - 1) : moved<kLast>(kNone, a, All());

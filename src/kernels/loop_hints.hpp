@@ -38,14 +38,24 @@ template <class T>
   for (std::int64_t i = 0; i < n; i += kLine / sizeof(T)) fetch_line(x + i, ahead);
 }
 
-/// Asks for the n elements at `next`, for a core's second cache, and moves on behind them: for what loops will read or
-/// fill a while later, who by going down columns hide its order from the processor.
-template <class T>
-[[gnu::always_inline]] inline void fetch_next(const T*& next, std::int64_t n) {
-  const T* const end = next + n;
-  for (; next < end; next += kLine / sizeof(T)) __builtin_prefetch(next, 0, 2);
-  next = end;
-}
+/// What loops will read or fill a while later: it is asked for in its order, which they hide from the processor by going
+/// down columns, and in a core's second cache, where it stays until then. It may lie beyond all memory.
+class Next {
+ public:
+  /// From `n` elements behind x on.
+  template <class T>
+  Next(const T* x, std::int64_t n)
+      : at_(reinterpret_cast<std::uintptr_t>(x) + static_cast<std::uintptr_t>(n) * sizeof(T)) {}
+
+  [[gnu::always_inline]] void fetch(std::int64_t bytes) {
+    const std::uintptr_t end = at_ + static_cast<std::uintptr_t>(bytes);
+    for (; at_ < end; at_ += kLine) __builtin_prefetch(reinterpret_cast<const void*>(at_), 0, 2);
+    at_ = end;
+  }
+
+ private:
+  std::uintptr_t at_;
+};
 
 /// Bytes that caches hardly hold: of what is read, or of results; and of both together where memory to be filled is
 /// asked for, as stores wait for it less than loads do.

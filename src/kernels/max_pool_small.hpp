@@ -71,8 +71,9 @@ template <int K>
   const std::int64_t width = w.width, height = w.height, slice = height * width, n = w.n, count = std::min(n, N);
   // What the next rows of windows read and fill is asked for meanwhile.
   const std::int64_t step = std::min(w.stride_h, height) * width, share = step * N / std::max(n, N);
-  const float *next_x = x + std::max<std::int64_t>(last * w.stride_h - w.padding_h, 0) * width, *next_y = y + (last - first) * n;
-  const std::int64_t* next_index = index + (last - first) * n;
+  const std::int64_t results = (last - first) * n;
+  Next next_x(x, std::max<std::int64_t>(last * w.stride_h - w.padding_h, 0) * width), next_y(y, results),
+      next_index(index, results);
   for (std::int64_t block = 0; block < n; block += N) {
     // The last vector overlaps the one before, which changes nothing.
     const std::int64_t o = n < N ? 0 : std::min(block, n - N), corner = 2 * o - w.padding_w;
@@ -89,9 +90,9 @@ template <int K>
       const std::int64_t top = r * w.stride_h - w.padding_h;
       const std::int64_t begin = std::max<std::int64_t>(top, 0), end = std::min(top + w.kernel_h, height);
       if (w.is_far) {
-        fetch_next(next_x, share);
-        fetch_next(next_y, N);
-        if (index) fetch_next(next_index, N);
+        next_x.fetch(share * std::int64_t{sizeof(float)});
+        next_y.fetch(N * std::int64_t{sizeof(float)});
+        if (index) next_index.fetch(N * std::int64_t{sizeof(*index)});
       }
       V best = each<V>(kLowest), zero{}, zeros{}, tap[3] = {};
       for (std::int64_t i = w.depth.first; i < w.depth.last; ++i)
