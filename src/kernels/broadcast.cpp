@@ -274,7 +274,8 @@ void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f
     for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
       if (f == nullptr) {
         const T* const from = static_cast<const T*>(x[0].data) + o.at[0];
-        return run ? void(sum[0] += sum_run(from, p.rows.extent)) : add_columns(from, p.rows.extent, rs[0], width, sum);
+        return run ? void(sum[0] += sum_run(from, p.rows.extent))
+                   : add_columns(from, p.rows.extent, rs[0], width, is_far<T>(p), sum);
       }
       for (std::int64_t j = 0; j < p.rows.extent; j += step) {
         const std::int64_t taken = std::min(step, p.rows.extent - j);
@@ -286,7 +287,7 @@ void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f
           f(from(0), from(1), from(2), terms + r * n, rows * n);
           for (int k = 0; k < BroadcastPlan::kOperands; ++k) at[k] = at[k].from(rs[k]);
         }
-        run ? void(sum[0] += sum_row(terms, n)) : add_rows(terms, taken, width, width, sum);
+        run ? void(sum[0] += sum_row(terms, n)) : add_rows(terms, taken, width, width, false, sum);
       }
     });
     for (std::int64_t c = 0; c < width; ++c) dx[out + c] = add ? dx[out + c] + T(sum[c]) : T(sum[c]);

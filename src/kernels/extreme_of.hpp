@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/loop_hints.hpp"
 #include "kernels/vectors.hpp"
 
 // The largest or smallest of elements; NaN if there is one.
@@ -88,14 +89,19 @@ T extreme_of(const T* x, std::int64_t n) {
   }
 }
 
-/// best_c = the best of best_c and of what stands in column c of the `n` rows.
+/// best_c = the best of best_c and of what stands in column c of the `n` rows. Memory that `is_far` is asked for row by
+/// row.
 template <bool largest, class T>
-[[gnu::noinline]] void extreme_of_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, T* best) {
+[[gnu::noinline]] void extreme_of_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, bool is_far,
+                                       T* best) {
+  constexpr std::int64_t kAhead = 32;
   constexpr int N = kFullVector<T>;
   const auto row_of = [=](std::int64_t j) { return x + (j < n ? j : n - 1) * row; };
   for (std::int64_t j = 0; j < n; j += 4) {
     // The last row may be read more than once, which changes nothing.
     const T *const a = row_of(j), *const b = row_of(j + 1), *const c = row_of(j + 2), *const d = row_of(j + 3);
+    if (is_far) [[unlikely]]
+      fetch_rows(a + kAhead * row, 4, row, width);
     typename Several<T, N>::type zero = {};
     const auto join = [&](auto better, std::int64_t i) __attribute__((always_inline)) {
       const auto va = several_at<T, N>(a + i), vb = several_at<T, N>(b + i), vc = several_at<T, N>(c + i),

@@ -49,13 +49,14 @@ template <class T>
 void linear_backward_bias(const LinearParams& p, const T* dy, T* db, bool add) {
   const std::int64_t blocks = ceil_div(p.out_features, kWideColumns);
   const std::int64_t work = std::min<std::int64_t>(p.rows, 1 << 24) * kWideColumns / 8;
+  const bool is_far = double(p.rows) * double(p.out_features) * sizeof(T) >= kFarRead;
   parallel_for(blocks, work, [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t block = first; block < last; ++block) {
       const std::int64_t f = block * kWideColumns, n = std::min(kWideColumns, p.out_features - f);
       double sum[kWideColumns];
       // sum[i] = sum over rows of dy[row, f + i]
       std::fill_n(sum, n, 0.0);
-      add_columns(dy + f, p.rows, p.out_features, n, sum);
+      add_columns(dy + f, p.rows, p.out_features, n, is_far, sum);
       for (std::int64_t i = 0; i < n; ++i)
         db[f + i] = static_cast<T>(add ? static_cast<double>(db[f + i]) + sum[i] : sum[i]);
     }

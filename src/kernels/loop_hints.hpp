@@ -57,6 +57,13 @@ class Next {
   std::uintptr_t at_;
 };
 
+/// Asks so for `n` elements of each of `rows` rows, `row` apart.
+template <class T>
+[[gnu::noinline]] void fetch_rows(const T* x, std::int64_t rows, std::int64_t row, std::int64_t n) {
+  asm volatile("");  // without effects it would not be called
+  for (std::int64_t i = 0; i < rows; ++i) Next(x, i * row).fetch(n * std::int64_t{sizeof(T)});
+}
+
 /// Bytes that caches hardly hold: of what is read, or of results; and of both together where memory to be filled is
 /// asked for, as stores wait for it less than loads do.
 inline constexpr std::int64_t kFarRead = std::int64_t{1} << 24, kFarFilled = std::int64_t{3} << 23;

@@ -91,20 +91,20 @@ template <class T>
 /// best[c] = the best of best[c] and of what stands in column c of the `n` rows; of many in parallel.
 template <class T>
 [[gnu::noinline]] void best_of_rows(Extreme extreme, const T* x, std::int64_t n, std::int64_t row, std::int64_t width,
-                                    T* best) {
+                                    bool is_far, T* best) {
   const auto join = extreme == Extreme::max ? extreme_of_rows<true, T> : extreme_of_rows<false, T>;
   const std::int64_t piece = rows_of_piece(n, width);
-  if (n <= piece) return join(x, n, row, width, best);
+  if (n <= piece) return join(x, n, row, width, is_far, best);
   const std::int64_t pieces = ceil_div(n, piece);
   T slots[kPieces * kWideColumns];
   parallel_for(pieces, piece * width, [=, to = &slots[0]](std::int64_t first, std::int64_t last) {
     for (std::int64_t k = first; k < last; ++k) {
       const T* const from = x + k * piece * row;
       std::copy_n(from, width, to + k * width);
-      join(from, std::min(piece, n - k * piece), row, width, to + k * width);
+      join(from, std::min(piece, n - k * piece), row, width, is_far, to + k * width);
     }
   });
-  join(slots, pieces, width, width, best);
+  join(slots, pieces, width, width, false, best);
 }
 
 /// best[c] = the best element of output c of a group.
@@ -119,7 +119,7 @@ void best_of_group(const ReducePlan& p, const Offsets& start, std::int64_t width
       return;
     }
     if (done == 0) std::copy_n(from, width, best);
-    best_of_rows(extreme, from, p.rows.extent, p.rows.stride[0], width, best);
+    best_of_rows(extreme, from, p.rows.extent, p.rows.stride[0], width, is_far<T>(p), best);
   });
 }
 

@@ -38,14 +38,24 @@ struct PerColumn {
   }
 };
 
-/// sum[c] += x_{j, c} for `n` rows of `width` columns: eight rows are added in a tree of their own type, then in
-/// double.
+/// Whether caches hardly hold what is reduced.
 template <class T>
-[[gnu::noinline]] void add_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, double* sum) {
+bool is_far(const ReducePlan& p) {
+  return double(p.outputs) * double(p.count) * sizeof(T) >= kFarRead;
+}
+
+/// sum[c] += x_{j, c} for `n` rows of `width` columns: eight rows are added in a tree of their own type, then in
+/// double. Memory that `is_far` is asked for row by row.
+template <class T>
+[[gnu::noinline]] void add_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, bool is_far,
+                                double* sum) {
+  constexpr std::int64_t kAhead = 32;
   std::int64_t j = 0;
   for (; j + 8 <= n; j += 8) {
     const T *const a = x + j * row, *const b = a + row, *const c = b + row, *const d = c + row, *const e = d + row,
                    *const f = e + row, *const g = f + row, *const h = g + row;
+    if (is_far) [[unlikely]]
+      fetch_rows(a + kAhead * row, 8, row, width);
     TAPER_INDEPENDENT_TURNS
     for (std::int64_t i = 0; i < width; ++i)
       sum[i] += static_cast<double>(((a[i] + b[i]) + (c[i] + d[i])) + ((e[i] + f[i]) + (g[i] + h[i])));
@@ -59,31 +69,33 @@ template <class T>
 
 /// The same for rows that follow each other: of narrow ones, several are taken for one long row first.
 template <class T>
-[[gnu::noinline]] void add_block(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, double* sum) {
+[[gnu::noinline]] void add_block(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, bool is_far,
+                                 double* sum) {
   constexpr std::int64_t kWide = 128;
   const std::int64_t side = kWide / width;
   if (row == width && side >= 4 && n / side >= 8) {
     const std::int64_t turns = n / side;
     double wide[kWide] = {};
-    add_rows(x, turns, side * width, side * width, wide);
+    add_rows(x, turns, side * width, side * width, is_far, wide);
     for (std::int64_t k = 0; k < side; ++k)
       for (std::int64_t c = 0; c < width; ++c) sum[c] += wide[k * width + c];
     x += turns * side * row;
     n -= turns * side;
   }
-  add_rows(x, n, row, width, sum);
+  add_rows(x, n, row, width, is_far, sum);
 }
 
 /// The same for at most kWideColumns columns, of many rows in parallel.
 template <class T>
-void add_columns(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, double* sum) {
+void add_columns(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, bool is_far, double* sum) {
   struct Rows {
     const T* x;
     std::int64_t row, width;
-  } const rows{x, row, width};
+    bool is_far;
+  } const rows{x, row, width, is_far};
   const auto add = [](const void* body, std::int64_t first, std::int64_t count, double* slot) {
     const Rows& r = *static_cast<const Rows*>(body);
-    add_block(r.x + first * r.row, count, r.row, r.width, slot);
+    add_block(r.x + first * r.row, count, r.row, r.width, r.is_far, slot);
   };
   add_in_pieces(n, width, sum, add, &rows);
 }
@@ -94,8 +106,9 @@ void sum_group(const ReducePlan& p, const Offsets& start, std::int64_t width, do
   const std::int64_t row = p.rows.stride[0];
   for (std::int64_t c = 0; c < width; ++c) sum[c] = 0;
   if (width > 1 || row > 1) {
-    for_each_block(p, start,
-                   [&](const Offsets& o, std::int64_t) { add_columns(x + o.at[0], p.rows.extent, row, width, sum); });
+    for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
+      add_columns(x + o.at[0], p.rows.extent, row, width, is_far<T>(p), sum);
+    });
     return;
   }
   bool first = true;
