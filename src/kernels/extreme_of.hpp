@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/loop_hints.hpp"
 #include "kernels/vectors.hpp"
@@ -95,6 +96,11 @@ template <bool largest, class T>
 [[gnu::noinline]] void extreme_of_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, bool is_far,
                                        T* best) {
   constexpr std::int64_t kAhead = 32;
+  if constexpr (std::is_integral_v<T>) {  // there is no NaN
+    for (; n > 0; --n, x += row)
+      for (std::int64_t i = 0; i < width; ++i) best[i] = better_of<largest>(x[i], best[i]);
+    return;
+  }
   constexpr int N = kFullVector<T>;
   const auto row_of = [=](std::int64_t j) { return x + (j < n ? j : n - 1) * row; };
   for (std::int64_t j = 0; j < n; j += 4) {

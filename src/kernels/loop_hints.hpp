@@ -52,16 +52,21 @@ class Next {
     for (; at_ < end; at_ += kLine) __builtin_prefetch(reinterpret_cast<const void*>(at_), 0, 2);
     at_ = end;
   }
+  void skip(std::int64_t bytes) { at_ += static_cast<std::uintptr_t>(bytes); }
 
  private:
   std::uintptr_t at_;
 };
 
-/// Asks so for `n` elements of each of `rows` rows, `row` apart.
-template <class T>
-[[gnu::noinline]] void fetch_rows(const T* x, std::int64_t rows, std::int64_t row, std::int64_t n) {
+/// Asks so for `bytes` of each of `rows` rows, which begin `row` bytes after each other.
+[[gnu::noinline]] inline void fetch_rows(Next next, std::int64_t rows, std::int64_t row, std::int64_t bytes) {
   asm volatile("");  // without effects it would not be called
-  for (std::int64_t i = 0; i < rows; ++i) Next(x, i * row).fetch(n * std::int64_t{sizeof(T)});
+  for (; rows > 0; --rows, next.skip(row)) Next(next).fetch(bytes);
+}
+template <class T>
+[[gnu::always_inline]] inline void fetch_rows(const T* x, std::int64_t rows, std::int64_t row, std::int64_t n) {
+  constexpr std::int64_t kSize = sizeof(T);
+  if constexpr (kVectorWidth > 16) fetch_rows(Next(x, 0), rows, row * kSize, n * kSize);  // the baseline is kept small
 }
 
 /// Bytes that caches hardly hold: of what is read, or of results; and of both together where memory to be filled is

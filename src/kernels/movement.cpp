@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/ceil_div.hpp"
+#include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/turn_square.hpp"
 
@@ -58,10 +59,11 @@ void transpose_square(const T* x, std::int64_t x_row, T* y, std::int64_t y_row) 
   for (int i = 0; i < n; ++i) std::memcpy(y + i * y_row, &v[i], sizeof v[i]);
 }
 
-/// y [rows, columns] from x where rows are `row_step` and columns `column_step` apart.
+/// y [rows, columns] from x where rows are `row_step` and columns `column_step` apart. What is read and filled two tiles
+/// later is asked for if it `is_far`: both lie across the order of memory.
 template <class T>
 void copy_matrix(const T* x, std::int64_t row_step, std::int64_t column_step, T* y, std::int64_t rows,
-                 std::int64_t columns, bool add) {
+                 std::int64_t columns, bool add, bool is_far) {
   if (column_step == 1) {
     for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t c = 0; c < columns; ++c) put(y + r * columns + c, x[r * row_step + c], add);
@@ -75,6 +77,10 @@ void copy_matrix(const T* x, std::int64_t row_step, std::int64_t column_step, T*
     for (std::int64_t r0 = 0; r0 < rows; r0 += kTile) {
       const std::int64_t r1 = std::min(rows, r0 + kTile), c1 = std::min(columns, c0 + kTile);
       if (squares && r1 - r0 == kTile && c1 - c0 == kTile) {
+        if (is_far) {
+          fetch_rows(x + r0 + (c0 + 2 * kTile) * column_step, kTile, column_step, kTile);
+          fetch_rows(y + r0 * columns + c0 + 2 * kTile, kTile, columns, kTile);
+        }
         for (std::int64_t r = r0; r < r1; r += kSquare)
           for (std::int64_t c = c0; c < c1; c += kSquare)
             transpose_square(x + r + c * column_step, column_step, y + r * columns + c, columns);
@@ -105,6 +111,7 @@ void permute(std::span<const std::int64_t> x_shape, std::span<const int> dims, c
   constexpr std::int64_t kRows = 64;
   const std::int64_t rows = p.rank > 1 ? p.extent[p.rank - 2] : 1, row_step = p.rank > 1 ? p.stride[p.rank - 2] : 0;
   const std::int64_t groups = ceil_div(rows, kRows), outer = p.numel / columns / rows;
+  const bool is_far = 2 * double(p.numel) * sizeof(T) > kFarRead;
   parallel_for(outer * groups, std::min(rows, kRows) * columns, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) {
       const std::int64_t o = unit / groups, row = unit % groups * kRows;
@@ -114,7 +121,7 @@ void permute(std::span<const std::int64_t> x_shape, std::span<const int> dims, c
         rest /= p.extent[d];
       }
       copy_matrix(x + from, row_step, column_step, y + (o * rows + row) * columns, std::min(rows - row, kRows), columns,
-                  add);
+                  add, is_far);
     }
   });
 }
