@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/array.hpp"
+#include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 
 namespace taper::kernels {
@@ -11,6 +12,8 @@ namespace taper::kernels {
 namespace {
 
 constexpr std::int64_t kEmbeddingColumns = 64;
+/// Rows in front of which their gradients are asked for: they lie anywhere.
+constexpr std::int64_t kAhead = 4;
 
 /// Where rows are read: the `places` sorted by their index, equal ones in order, cut into runs of equal indices; run r
 /// is [starts[r], starts[r + 1]).
@@ -109,13 +112,15 @@ void embedding_backward(const EmbeddingParams& p, const std::int64_t* index, con
       const double divisor = p.by_frequency ? double(end_run - begin_run) : 1;
       for (std::int64_t column = 0; column < p.width; column += kEmbeddingColumns) {
         const std::int64_t n = std::min(kEmbeddingColumns, p.width - column);
-        std::fill(sums, sums + n, 0.0);
         for (std::int64_t k = begin_run; k < end_run; ++k) {
           const T* from = dy + sorted.places[k] * p.width + column;
-          for (std::int64_t i = 0; i < n; ++i) sums[i] += double(from[i]);
+          fetch_run(dy + sorted.places[std::min(k + kAhead, p.count - 1)] * p.width + column, n, 0);
+          for (std::int64_t i = 0; i < n; ++i) sums[i] = (k == begin_run ? 0 : sums[i]) + double(from[i]);
         }
+        if (divisor != 1)
+          for (std::int64_t i = 0; i < n; ++i) sums[i] /= divisor;
         T* to = dw + row * p.width + column;
-        for (std::int64_t i = 0; i < n; ++i) to[i] = T(double(to[i]) + sums[i] / divisor);
+        for (std::int64_t i = 0; i < n; ++i) to[i] = T(double(to[i]) + sums[i]);
       }
     }
   });
