@@ -8,7 +8,7 @@ Shape sliding_geometry(const char* where, std::span<const Window1d> windows, Win
   check_spatial_input(where, input, dims);
   const std::span<const std::int64_t> in(input.end() - dims, windows.size());
   std::int64_t* const out = p.out + 3 - dims;
-  output_size(where, windows, kind, in, {out, windows.size()});
+  checked_output_size(where, windows, kind, in, {out, windows.size()});
   for (int d = 0; d < dims; ++d) {
     const Window1d& window = windows[std::size_t(d)];
     const int at = 3 - dims + d;

@@ -170,6 +170,11 @@ void pad_same(const char* where, std::span<Window1d> windows) {
 void output_size(const char* where, std::span<const Window1d> windows, WindowKind kind,
                  std::span<const std::int64_t> input, std::span<std::int64_t> output) {
   check_options(where, windows, kind);
+  checked_output_size(where, windows, kind, input, output);
+}
+
+void checked_output_size(const char* where, std::span<const Window1d> windows, WindowKind kind,
+                         std::span<const std::int64_t> input, std::span<std::int64_t> output) {
   check_input(where, input);
   bool too_small = false;
   for (std::size_t d = 0; d < windows.size(); ++d) {

@@ -53,6 +53,10 @@ void pad_same(const char* where, std::span<Window1d> windows);
 void output_size(const char* where, std::span<const Window1d> windows, WindowKind kind,
                  std::span<const std::int64_t> input, std::span<std::int64_t> output);
 
+/// The same for windows that have passed `check_options`.
+void checked_output_size(const char* where, std::span<const Window1d> windows, WindowKind kind,
+                         std::span<const std::int64_t> input, std::span<std::int64_t> output);
+
 /// Refuses what a transposed convolution may not append to its output: expected at least 0 and less than the stride or
 /// the dilation, whichever is larger. One number for each dimension. The windows must have passed `check_options`.
 /// Errors: `ErrorKind::config`.

@@ -65,9 +65,8 @@ class Pass {
   bool is_memory() const { return c_.backward ? read_ + filled_ >= kFarFilled : read_ >= kFarRead; }
   /// How far ahead they then ask for it. Threes read three rows at once, which hides their order.
   std::uintptr_t ahead() const {
-    if (!is_memory()) return 0;
-    if (small_ == Small::strided_threes) return memory_ahead;
-    return c_.backward ? far_ahead() : far_ahead(std::int64_t{sizeof(T)} * c_.w.from);
+    const std::int64_t row = c_.backward ? 0 : std::int64_t{sizeof(T)} * c_.w.from;
+    return !is_memory() ? 0 : small_ == Small::strided_threes ? memory_ahead : far_ahead(row);
   }
   /// The slices that slice `i` reads.
   Taps slice_taps(std::int64_t i) const { return one_slice_ ? Taps{i, i + 1, 1} : ReadsCursor(c_.d, i).taps(); }
@@ -172,9 +171,7 @@ class Pass {
     clear(b.sums, c_.w.from);
     SmallRows<A> rows;
     rows.width = c_.w.from, rows.to_width = c_.w.to;
-    rows.zeros = b.sums;
-    rows.is_far = is_memory();
-    rows.ahead = ahead_;
+    rows.zeros = b.sums, rows.is_far = is_memory(), rows.ahead = ahead_;
     rows.windows = c_.backward ? c_.h.from : c_.h.to;
     const bool scales_before = scales_small_before();
     rows.by_step = differs() && !scales_before ? 1 : 0;

@@ -253,7 +253,7 @@ auto small_loop(Small kind) {
 /// and filled is one plane, and no pass is prepared.
 template <class T>
 void pool_pairs(std::int64_t rows, std::int64_t width, double divisor, bool backward, const T* x, T* y) {
-  const double bytes = double(rows) * double(width) * sizeof(T);
+  const std::int64_t bytes = rows * width * std::int64_t{sizeof(T)};
   const bool is_far = backward ? 5 * bytes >= kFarFilled : 4 * bytes >= kFarRead;
   parallel_for(rows, 5 * width, [=](std::int64_t first, std::int64_t last) {
     alignas(kVectorWidth) T one[2 * kLanes<T>];

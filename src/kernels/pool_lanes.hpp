@@ -302,11 +302,12 @@ struct Factors {
   /// Sets the factor of element i of a table, which divides by `divisor`.
   static void set(A* table, std::int64_t i, double divisor) {
     A& first = table[i / kLanes<A> * kLanes<A> * kElements + i % kLanes<A>];
-    first = static_cast<A>(kParts ? 1 / divisor : divisor);
+    const double inverse = 1 / divisor;
+    first = static_cast<A>(kParts ? inverse : divisor);
 #if defined(__AVX2__) && defined(__FMA__)
     // Below the inverse, so that both parts have one sign and infinities stay what they are.
     first *= A(1) - std::numeric_limits<A>::epsilon();
-    (&first)[kLanes<A>] = static_cast<A>(__builtin_fma(-static_cast<double>(first), divisor, 1.0) / divisor);
+    (&first)[kLanes<A>] = static_cast<A>(__builtin_fma(-static_cast<double>(first), divisor, 1.0) * inverse);
 #endif
   }
   /// Sets the factors of a vector, which all divide by `divisor`.
