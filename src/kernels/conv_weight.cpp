@@ -40,6 +40,8 @@ TAPER_FOR_SIZE Slab plan_weight_slab(const Sweep& s, const std::int64_t (&step)[
   const std::int64_t in_line = ceil_div(slab.width, most.lanes);
   slab.lines =
       std::clamp<std::int64_t>(std::min(most.positions / slab.width, most.vectors / in_line), 1, s.positions[1]);
+  // As many in each region, of which threads take as many.
+  slab.lines = ceil_div(s.positions[1], ceil_div(s.positions[1], slab.lines));
   for (;;) {
     slab.extent[0] = 1 + reach.span[0], slab.extent[1] = 1 + (slab.lines - 1) * step[1] + reach.span[1];
     slab.extent[2] = 1 + (slab.width - 1) * step[2] + reach.span[2];
