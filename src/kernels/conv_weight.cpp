@@ -64,6 +64,10 @@ struct BlockSteps {
 /// dw = the sums of a block, or += with `add`.
 template <class T>
 void store_block(const Sweep& s, const WeightBlock& b, const T* sums, const BlockSteps& step, T* dw, bool add) {
+  // One matrix, to be turned, where its rows lie in dw as they do in the block.
+  if (!add && step.channel == 1 && b.taps == s.w_channel && step.row == b.taps * step.tap)
+    return pack_transposed(sums, step.tap, b.rows * b.taps, b.columns,
+                           dw + b.group * s.w_group + b.o * s.w_row + b.c * s.w_channel, s.w_row, false);
   for (std::int64_t o = 0; o < b.columns; ++o)
     for (std::int64_t c = 0; c < b.rows; ++c) {
       T* to = dw + b.group * s.w_group + (b.o + o) * s.w_row + (b.c + c) * s.w_channel + b.t;
@@ -108,7 +112,7 @@ bool is_pointwise(const Sweep& s, const Slab& slab) {
 template <class T>
 BlockSteps product_steps(const WeightBlock& b) {
   const std::int64_t row = ceil_div(b.columns, kLanes<T>) * kLanes<T>;
-  return {1, row, b.rows * row};
+  return {1, b.taps * row, row};
 }
 
 /// The sums of a block over some regions with the channels of the output along the vectors: one product for each tap.
@@ -117,7 +121,7 @@ void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const 
                   const T* x, T* y) {
   const Scratch<T>& own = scratch<T>();
   const BlockSteps steps = product_steps<T>(b);
-  const std::int64_t row = steps.row, dy_row = packed_row<T>(row), size = b.taps * b.rows * row;
+  const std::int64_t row = steps.tap, dy_row = packed_row<T>(row), size = b.taps * b.rows * row;
   std::int64_t signal_term[kDeepBlock], dy_term[kDeepBlock], vector[kBlockColumns / kLanes<T>];
   int count[kBlockColumns / kLanes<T>];
   for (std::int64_t v = 0; v * kLanes<T> < row; ++v) vector[v] = v * kLanes<T>, count[v] = kLanes<T>;
@@ -159,12 +163,12 @@ void sum_products(const Sweep& s, const Slab& slab, const WeightBlock& b, const 
       ahead[1] = gradient_of(s, next, b.columns, region_of(s, next, b.group * s.rows + b.o, dy));
     }
     Place tap = locate(b.t, s.taps);
-    // y[t, c, o] = sum over the positions k of the region of slab[c, k + t] dy[k, o], or +=
+    // y[c, t, o] = sum over the positions k of the region of slab[c, k + t] dy[k, o], or +=
     for (std::int64_t t = 0; t < b.taps; ++t, step(tap, s.taps)) {
       if (!pointwise) pair.a = own.left + slab.element(s, tap);
       const Ahead both[2] = {ahead[std::min<std::int64_t>(t, 2)], ahead[b.taps > 1 ? 2 : 1]};
       pair.ahead = both;
-      multiply_block<T>(b.rows, row, n, pair, y + t * steps.tap, row, terms > 0);
+      multiply_block<T>(b.rows, row, n, pair, y + t * steps.tap, steps.row, terms > 0);
     }
     terms += n;
   }

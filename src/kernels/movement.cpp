@@ -42,9 +42,13 @@ PermutePlan permute_plan(std::span<const std::int64_t> shape, std::span<const in
   return p;
 }
 
+/// What is not added may be of any type of this size.
 template <class T>
-void put(T* y, T v, bool add) {
-  *y = add ? T(*y + v) : v;
+void put(T* y, const T* x, bool add) {
+  if (add)
+    *y += *x;
+  else
+    std::memcpy(y, x, sizeof(T));
 }
 
 /// y_{r, c} = x_{c, r} of a square of one vector a side, whose rows are `x_row` and `y_row` apart.
@@ -66,7 +70,7 @@ void copy_matrix(const T* x, std::int64_t row_step, std::int64_t column_step, T*
                  std::int64_t columns, bool add, bool is_far) {
   if (column_step == 1) {
     for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < columns; ++c) put(y + r * columns + c, x[r * row_step + c], add);
+      for (std::int64_t c = 0; c < columns; ++c) put(y + r * columns + c, x + r * row_step + c, add);
     return;
   }
   // In tiles that stay in the cache whichever side is read across, a cache line wide. They follow x, since what is read
@@ -87,7 +91,7 @@ void copy_matrix(const T* x, std::int64_t row_step, std::int64_t column_step, T*
         continue;
       }
       for (std::int64_t r = r0; r < r1; ++r)
-        for (std::int64_t c = c0; c < c1; ++c) put(y + r * columns + c, x[r * row_step + c * column_step], add);
+        for (std::int64_t c = c0; c < c1; ++c) put(y + r * columns + c, x + r * row_step + c * column_step, add);
     }
 }
 
@@ -199,12 +203,12 @@ void linspace(T* y, std::int64_t n, double start, double end) {
 }
 
 #define TAPER_INSTANTIATE_MOVEMENT(T)                                                                          \
-  template void permute<T>(std::span<const std::int64_t>, std::span<const int>, const T*, T*, bool);           \
   template void narrow<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t); \
   template void place<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t);  \
   template void fill<T>(T*, std::int64_t, T);                                                                  \
   template void arange<T>(T*, std::int64_t, RangeNumber<T>, RangeNumber<T>)
 #define TAPER_INSTANTIATE_MOVEMENT_FLOATING(T)                                                                     \
+  template void permute<T>(std::span<const std::int64_t>, std::span<const int>, const T*, T*, bool);               \
   template void narrow_add<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t); \
   template void narrow_grad<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, \
                                bool);                                                                              \
@@ -215,6 +219,14 @@ TAPER_INSTANTIATE_MOVEMENT_FLOATING(float);
 TAPER_INSTANTIATE_MOVEMENT(double);
 TAPER_INSTANTIATE_MOVEMENT(std::int64_t);
 TAPER_INSTANTIATE_MOVEMENT_FLOATING(double);
+
+/// Integers have no gradients to add: they are moved as what else has their size.
+template <>
+void permute(std::span<const std::int64_t> x_shape, std::span<const int> dims, const std::int64_t* x, std::int64_t* y,
+             bool) {
+  static_assert(sizeof(double) == sizeof(std::int64_t));
+  permute(x_shape, dims, reinterpret_cast<const double*>(x), reinterpret_cast<double*>(y), false);
+}
 #endif
 
 }  // namespace taper::kernels

@@ -1,6 +1,7 @@
 #include "kernels/movement.hpp"
 
 #include <numeric>
+#include <type_traits>
 
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
@@ -137,8 +138,20 @@ TEMPLATE_TEST_CASE("large matrices of any size are transposed, and others moved 
             expected.push_back(x[std::size_t(i * step(0) + j * step(1) + k * step(2))]);
       permute<TestType>(shape, order, x.data(), y.data());
       CHECK(y == expected);
-      permute<TestType>(shape, order, x.data(), y.data(), true);
-      for (TestType& v : expected) v += v;
-      CHECK(y == expected);
+      if constexpr (std::is_floating_point_v<TestType>) {  // what has gradients
+        permute<TestType>(shape, order, x.data(), y.data(), true);
+        for (TestType& v : expected) v += v;
+        CHECK(y == expected);
+      }
     }
+}
+
+TEST_CASE("a matrix that caches do not hold is transposed") {
+  constexpr std::int64_t rows = 1501, columns = 1409;
+  std::vector<float> x(rows * columns), y(x.size()), expected(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i % 8191);
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) expected[std::size_t(c * rows + r)] = x[std::size_t(r * columns + c)];
+  permute<float>(std::vector<std::int64_t>{rows, columns}, std::vector<int>{1, 0}, x.data(), y.data());
+  CHECK(y == expected);
 }
