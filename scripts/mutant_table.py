@@ -56,6 +56,11 @@ def average_pools():
                  "return window.kernel;", "*average pools*")
     yield Mutant("gradient of an empty adaptive output not cleared", fixed, "if (!add) std::fill(dx, dx + params.planes",
                  "if (false) std::fill(dx, dx + params.planes", "an empty adaptive output*")
+    yield Mutant("few rows of gradients side by side", "src/kernels/avg_pool_small.hpp",
+                 "const std::int64_t step = in_order ? kFew", "const std::int64_t step = in_order ? kFew + 1",
+                 "gradients of small windows too many*")
+    yield Mutant("the rest of a divisor left out", "src/kernels/pool_lanes.hpp", "divisor, 1.0) * inverse);",
+                 "divisor, 1.0) * 0);", "*average*")
     yield Mutant("last window of a row left out", "src/kernels/avg_pool_loops.hpp",
                  "store_some<A>(factor.times(v), n - o, line.to + o);",
                  "store_some<A>(factor.times(v), n - o - 1, line.to + o);", "*average pools*")
@@ -138,8 +143,8 @@ def convolutions():
     yield Mutant("packed gradient of the weight overwritten", weight,
                  "to[r] = (add ? to[r] : T(0)) + s.result[r * kBlockColumns + c];",
                  "to[r] = s.result[r * kBlockColumns + c];", "a convolution of a signal that reaches*")
-    yield Mutant("gradient of the weight from the last region", weight, "y + t * steps.tap, row, terms > 0);",
-                 "y + t * steps.tap, row, false);", "convolutions agree*")
+    yield Mutant("gradient of the weight from the last region", weight, "steps.row, terms > 0);",
+                 "steps.row, false);", "convolutions agree*")
     yield Mutant("gradient of the weight from the last region, in lines", weight, "own.part, chain > 0);",
                  "own.part, false);", "convolutions agree*")
     yield Mutant("samples of one line side by side", sweep, "s.result_line = result_sample();",
@@ -154,6 +159,10 @@ def convolutions():
                  "b != nullptr ? b : nullptr,", "every layer gives PyTorch's*")
     yield Mutant("lines merged although the kernel moves", geometry, "const bool copies = p.kernel[2] == 1 && p.padding[2] == 0",
                  "const bool copies = p.kernel[2] == 1")
+    yield Mutant("a turned block of weights where the first one goes", weight, "b.o * s.w_row + b.c * s.w_channel, s.w_row, false);",
+                 "b.o * s.w_row, s.w_row, false);", "*onv*")
+    yield Mutant("a turned block of weights as if its taps were all", weight, "if (!add && step.channel == 1 && b.taps == s.w_channel",
+                 "if (!add && step.channel == 1 && b.taps <= s.w_channel", "*onv*")
     turned, test = "src/kernels/conv_turned.cpp", "a convolution with channels along the vectors*"
     yield Mutant("weights of the first band for all", turned, "own_.panels + at * c_.depth * c_.row;", "own_.panels;", test)
     yield Mutant("turned results of all slices in the first", turned, "(begin[0] * s_.result[1] + begin[1]) * s_.result_line",
@@ -525,6 +534,10 @@ def wired():
                  "spec.further.assign(outputs->begin(), outputs->end() - 1);", "*beside its main result*")
     yield Mutant("indices taken for numbers", reader, "if (wanted == given) continue;", "continue;", "*element types*")
     yield Mutant("the padding row gets a gradient", embedding, "if (row == p.padding_row) continue;", "",
+                 "*a table's gradient*")
+    yield Mutant("sums of the row before kept", embedding, "(k == begin_run ? 0 : sums[i])", "sums[i]",
+                 "*a table's gradient*")
+    yield Mutant("divided only where nothing is to be", embedding, "if (divisor != 1)", "if (divisor == 1)",
                  "*a table's gradient*")
     yield Mutant("frequency of the wrong row", embedding, "double(end_run - begin_run)", "double(end_run)",
                  "*a table's gradient*")

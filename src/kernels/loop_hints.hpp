@@ -38,8 +38,8 @@ template <class T>
   for (std::int64_t i = 0; i < n; i += kLine / sizeof(T)) fetch_line(x + i, ahead);
 }
 
-/// What loops will read or fill a while later: it is asked for in its order, which they hide from the processor by going
-/// down columns, and in a core's second cache, where it stays until then. It may lie beyond all memory.
+/// What loops will read or fill a while later: it is asked for in its order, which they hide from the processor by
+/// going down columns, and in a core's second cache, where it stays until then. It may lie beyond all memory.
 class Next {
  public:
   /// From `n` elements behind x on.

@@ -63,8 +63,8 @@ void transpose_square(const T* x, std::int64_t x_row, T* y, std::int64_t y_row) 
   for (int i = 0; i < n; ++i) std::memcpy(y + i * y_row, &v[i], sizeof v[i]);
 }
 
-/// y [rows, columns] from x where rows are `row_step` and columns `column_step` apart. What is read and filled two tiles
-/// later is asked for if it `is_far`: both lie across the order of memory.
+/// y [rows, columns] from x where rows are `row_step` and columns `column_step` apart. What is read and filled two
+/// tiles later is asked for if it `is_far`: both lie across the order of memory.
 template <class T>
 void copy_matrix(const T* x, std::int64_t row_step, std::int64_t column_step, T* y, std::int64_t rows,
                  std::int64_t columns, bool add, bool is_far) {
