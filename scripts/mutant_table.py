@@ -56,6 +56,10 @@ def average_pools():
                  "return window.kernel;", "*average pools*")
     yield Mutant("gradient of an empty adaptive output not cleared", fixed, "if (!add) std::fill(dx, dx + params.planes",
                  "if (false) std::fill(dx, dx + params.planes", "an empty adaptive output*")
+    tiles = "src/kernels/avg_pool_tiles.hpp"
+    yield Mutant("the last windows side by side left out", tiles, "sum(&line, 1, rest, k, 1, 0, false);", "", "*average*")
+    yield Mutant("gradients of windows side by side of the first vector", tiles, "some_from<Ints>(v * kWidth, k * kWidth)",
+                 "some_from<Ints>(0, k * kWidth)", "*average*")
     yield Mutant("few rows of gradients side by side", "src/kernels/avg_pool_small.hpp",
                  "const std::int64_t step = in_order ? kFew", "const std::int64_t step = in_order ? kFew + 1",
                  "gradients of small windows too many*")

@@ -7,6 +7,7 @@
 #include "kernels/average_runs.hpp"
 #include "kernels/avg_pool_pass.hpp"
 #include "kernels/avg_pool_runs.hpp"
+#include "kernels/avg_pool_tiles.hpp"
 #include "kernels/avg_pool_uneven.hpp"
 
 namespace taper::kernels {
@@ -118,6 +119,12 @@ bool is_runs(const Pool& p) {
   return is_unit(p.d) && is_unit(p.h) && p.w.is_tiled() && (p.w.window.kernel > kShort || p.w.out == 1);
 }
 
+/// The same for few elements, `most` at most, that are taken side by side.
+bool is_tiles(const Pool& p, std::int64_t most) {
+  return average::kHasTiles && p.divisor != 0 && is_unit(p.d) && is_unit(p.h) && p.w.is_tiled() &&
+         p.w.window.kernel > 1 && p.w.window.kernel <= most;
+}
+
 /// Whether the one window of each plane is the plane. Only where there are planes do 64 bits hold their size.
 bool is_global(const AvgPoolParams& q) {
   if (q.planes <= 0) return false;
@@ -198,13 +205,20 @@ void pass(Pool& p, bool backward, const T* x, T* y, bool add) {
 
 template <class T>
 void forward(Pool&& p, const T* x, T* y) {
-  if (is_runs(p)) return average_runs(p.planes * p.w.out, p.w.window.kernel, p.divisor, x, y);
+  const std::int64_t k = p.w.window.kernel;
+  if (is_runs(p)) return average_runs(p.planes * p.w.out, k, p.divisor, x, y);
+  if constexpr (sizeof(T) == sizeof(float))
+    if (is_tiles(p, average::kTileMost)) return average::pool_tiles(p.planes * p.w.out, k, p.divisor, false, x, y);
   pass(p, false, x, y, false);
 }
 
 template <class T>
 void backward(Pool&& p, const T* dy, T* dx, bool add) {
-  if (is_runs(p)) return average::backward_runs(p.planes * p.w.out, p.w.window.kernel, p.divisor, dy, dx, add);
+  const std::int64_t k = p.w.window.kernel;
+  if (is_runs(p)) return average::backward_runs(p.planes * p.w.out, k, p.divisor, dy, dx, add);
+  if constexpr (sizeof(T) == sizeof(float))
+    if (!add && is_tiles(p, average::kSpreadMost))
+      return average::pool_tiles(p.planes * p.w.out, k, p.divisor, true, dy, dx);
   pass(p, true, dy, dx, add);
 }
 

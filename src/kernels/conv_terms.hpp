@@ -8,13 +8,10 @@ namespace taper::kernels {
 
 namespace {  // out of line, but no kernels to be chosen between
 
-/// The lists that the operands of one block point to.
-template <class T>
-class Terms {
+/// Where the terms of one block lie.
+class TermPlaces {
  public:
   std::int64_t a[kDeepBlock], b[kDeepBlock];
-  std::int64_t vector[kSlabColumns / kLanes<T>], result[kSlabColumns / kLanes<T>];
-  int count[kSlabColumns / kLanes<T>];
   std::int64_t a_step, b_step;  ///< as in `ListedOperands`
 
   /// Begins with a sweep. `slab` is null for packed operands.
@@ -24,16 +21,6 @@ class Terms {
     for (bool& is_known : is_known_) is_known = false;
   }
 
-  /// Lists the results of `lines` lines of `width` positions, which have vectors of their own, `line` apart. Where they
-  /// overlap, the last vector of a line ends where the line does.
-  void list_results(std::int64_t lines, std::int64_t width, std::int64_t line, bool overlap = false) {
-    std::int64_t v = 0;
-    for (std::int64_t h = 0; h < lines; ++h)
-      for (std::int64_t l = 0; l < width; l += kLanes<T>, ++v) {
-        result[v] = h * line + (overlap ? std::min(l, width - kLanes<T>) : l);
-        count[v] = overlap ? kLanes<T> : static_cast<int>(std::min<std::int64_t>(kLanes<T>, width - l));
-      }
-  }
   /// Lists where the weights of the terms [k, k + n) lie.
   void list_a(std::int64_t k, std::int64_t n) { list({k, n, kWeight}, listed_a_, a, a_step, 0, s_->w_channel); }
   /// Lists where the terms [k, k + n) find their elements: in the slab of the channels from `k / taps` on, or in a line
@@ -90,6 +77,25 @@ class Terms {
   Listed listed_a_, listed_b_;
   std::int64_t taps_, of_tap_[3][kDeepBlock];  ///< of the first taps, once they are known
   bool is_known_[3];
+};
+
+/// The lists that the operands of one block point to.
+template <class T>
+class Terms : public TermPlaces {
+ public:
+  std::int64_t vector[kSlabColumns / kLanes<T>], result[kSlabColumns / kLanes<T>];
+  int count[kSlabColumns / kLanes<T>];
+
+  /// Lists the results of `lines` lines of `width` positions, which have vectors of their own, `line` apart. Where they
+  /// overlap, the last vector of a line ends where the line does.
+  void list_results(std::int64_t lines, std::int64_t width, std::int64_t line, bool overlap = false) {
+    std::int64_t v = 0;
+    for (std::int64_t h = 0; h < lines; ++h)
+      for (std::int64_t l = 0; l < width; l += kLanes<T>, ++v) {
+        result[v] = h * line + (overlap ? std::min(l, width - kLanes<T>) : l);
+        count[v] = overlap ? kLanes<T> : static_cast<int>(std::min<std::int64_t>(kLanes<T>, width - l));
+      }
+  }
 };
 
 }  // namespace

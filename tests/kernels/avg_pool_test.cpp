@@ -418,6 +418,17 @@ TEST_CASE("gradients of small windows too many for the caches are those of each 
       }
 }
 
+TEST_CASE("gradients of windows side by side too many for the caches are those of each plane alone") {
+  Draw draw(29);
+  const std::int64_t planes = 1031, k = 7, length = k * 2327;
+  const auto pool = [=](std::int64_t n) { return fixed({length}, {k}, {k}, {0}, true, false, 0, n); };
+  REQUIRE(inputs(pool(planes)) * std::int64_t{sizeof(float)} > std::int64_t{1} << 26);
+  const auto dy = as<float>(draw.values(outputs(pool(planes))));
+  const auto dx = run_backward(pool(planes), dy);
+  for (const std::int64_t plane : {std::int64_t{0}, planes / 2, planes - 1})
+    CHECK(same_bits(part_of(dx, plane, planes), run_backward(pool(1), part_of(dy, plane, planes))));
+}
+
 TEST_CASE("averages of what is too much for the caches are those of each plane alone") {
   Draw draw(19);
   const std::int64_t planes = 103;
