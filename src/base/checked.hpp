@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 
@@ -40,8 +41,11 @@ inline std::optional<std::int64_t> align(std::int64_t n, std::int64_t alignment)
   return *raised - *raised % alignment;
 }
 
-/// Quotient rounded toward minus infinity; `b` is positive.
-constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+/// Quotient rounded toward minus infinity; `b` is positive. Powers of two, which most strides are, take no division.
+constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  if ((b & (b - 1)) == 0) return a >> std::countr_zero(static_cast<std::uint64_t>(b));
+  return a / b - (a % b < 0 ? 1 : 0);
+}
 
 /// The integer `value` stands for, or nothing for fractions, NaN and what 64 bits do not hold.
 inline std::optional<std::int64_t> to_int64(double value) {

@@ -104,7 +104,7 @@ bool has_bad_stride(const Window1d& w) { return w.stride < 1 && w.stride != w.ke
 /// Output length of checked options over an input of at least 1; may be below 1.
 std::int64_t unchecked_length(const Window1d& w, std::int64_t input, std::int64_t padded, std::int64_t dilated) {
   const std::int64_t travel = padded - dilated;
-  std::int64_t steps = w.stride == 1 ? travel : checked::floor_div(travel, w.stride);
+  std::int64_t steps = checked::floor_div(travel, w.stride);
   if (!w.ceil_mode) return steps + 1;
   if (travel % w.stride != 0) ++steps;
   // Window `steps` starts at steps * stride; it must not start in the right padding.
