@@ -204,6 +204,12 @@ pool("max_pool2d k2 (32,64,32,32)", "max_pool2d n=32 c=64 h=32 k=2", 2048 * 1024
 pool("max_pool2d k3 s2 p1 (32,64,56,56)", "max_pool2d n=32 c=64 h=56 k=3 s=2 p=1", 2048 * 56 * 56, 2048 * 28 * 28, 1, 1)
 pool("max_pool1d k4 (32,64,4096)", "max_pool1d n=32 c=64 l=4096 k=4", 2048 * 4096, 2048 * 1024, 1, 1)
 
+# Long rows, several of which are read together: their order in memory is hidden from the processor.
+pool("avg_pool2d k2 (16,32,224,224)", "avg_pool2d n=16 c=32 h=224 k=2", 512 * 224**2, 512 * 112**2, 1, 1)
+pool("avg_pool2d k3 s1 p1 (16,32,224,224)", "avg_pool2d n=16 c=32 h=224 k=3 s=1 p=1", 512 * 224**2, 512 * 224**2, 1, 1)
+pool("max_pool2d k3 s2 p1 (16,32,224,224)", "max_pool2d n=16 c=32 h=224 k=3 s=2 p=1", 512 * 224**2, 512 * 112**2, 1, 1)
+pool("max_pool2d k3 s1 p1 (16,32,32,32)", "max_pool2d n=16 c=32 h=32 k=3 s=1 p=1", 512 * 1024, 512 * 1024, 1, 1)
+
 # --- products: the three of a linear layer ----------------------------------------------------------------------------
 
 group("Products")
@@ -259,9 +265,12 @@ for pass_ in ("forward", "both"):
         stream(size + 768, size), ratio=1)
 row("transpose (32,256,256)", "transpose n=32 rows=256 columns=256 pass=forward", stream(1 << 21, 1 << 21), ratio=1)
 
+row("transpose (2000,2000)", "transpose n=1 rows=2000 columns=2000 pass=forward", stream(4000000, 4000000), ratio=1)
+
 row("sum of all, L2", "sum_all n=131072 pass=forward", stream(131072, 1), ratio=1)
 row("sum of all, memory", f"sum_all n={1 << 24} pass=forward", stream(1 << 24, 1), ratio=1)
 row("sum over rows (4096,256)", "reduce f=sum outer=1 n=4096 inner=256 pass=forward", stream(1 << 20, 256), ratio=1)
+row("sum over rows (65536,256)", "reduce f=sum outer=1 n=65536 inner=256 pass=forward", stream(1 << 24, 256), ratio=1)
 row("mean over dim 1 (64,256,128)", "reduce f=mean outer=64 n=256 inner=128 pass=forward", stream(1 << 21, 8192),
     ratio=1)
 row("max over the last dim (4096,256)", "reduce f=max outer=4096 n=256 pass=forward", stream(1 << 20, 4096), ratio=1)
