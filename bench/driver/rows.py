@@ -264,7 +264,6 @@ for pass_ in ("forward", "both"):
     row(f"multiply by a row (1024,768)/{pass_}", f"mul_rows rows=1024 columns=768 pass={pass_}",
         stream(size + 768, size), ratio=1)
 row("transpose (32,256,256)", "transpose n=32 rows=256 columns=256 pass=forward", stream(1 << 21, 1 << 21), ratio=1)
-
 row("transpose (2000,2000)", "transpose n=1 rows=2000 columns=2000 pass=forward", stream(4000000, 4000000), ratio=1)
 
 row("sum of all, L2", "sum_all n=131072 pass=forward", stream(131072, 1), ratio=1)

@@ -42,7 +42,8 @@ inline std::optional<std::int64_t> align(std::int64_t n, std::int64_t alignment)
 }
 
 /// Quotient rounded toward minus infinity; `b` is positive. Powers of two, which most strides are, take no division.
-constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+/// Static because kernels call it: a copy that is compiled for one instruction set serves nobody else.
+static constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   if ((b & (b - 1)) == 0) return a >> std::countr_zero(static_cast<std::uint64_t>(b));
   return a / b - (a % b < 0 ? 1 : 0);
 }

@@ -114,15 +114,16 @@ Pool make_pool(const AdaptivePoolParams& q) {
   return p;
 }
 
-/// Whether the windows cut each plane into runs of memory, long enough to be taken one by one.
-bool is_runs(const Pool& p) {
-  return is_unit(p.d) && is_unit(p.h) && p.w.is_tiled() && (p.w.window.kernel > kShort || p.w.out == 1);
-}
+/// Whether the windows cut each plane into runs of memory.
+bool is_side_by_side(const Pool& p) { return is_unit(p.d) && is_unit(p.h) && p.w.is_tiled(); }
 
-/// The same for few elements, `most` at most, that are taken side by side.
+/// Whether the runs are long enough to be taken one by one.
+bool is_runs(const Pool& p) { return is_side_by_side(p) && (p.w.window.kernel > kShort || p.w.out == 1); }
+
+/// Whether they are of few elements, `most` at most, and are taken together.
 bool is_tiles(const Pool& p, std::int64_t most) {
-  return average::kHasTiles && p.divisor != 0 && is_unit(p.d) && is_unit(p.h) && p.w.is_tiled() &&
-         p.w.window.kernel > 1 && p.w.window.kernel <= most;
+  return average::kHasTiles && p.divisor != 0 && is_side_by_side(p) && p.w.window.kernel > 1 &&
+         p.w.window.kernel <= most;
 }
 
 /// Whether the one window of each plane is the plane. Only where there are planes do 64 bits hold their size.
@@ -173,7 +174,7 @@ bool is_short(const Reads& d, const Reads& h, const Reads& w) {
 void join_rows(Pool& p) {
   constexpr std::int64_t kLong = 256;
   const auto can_halve = [&p] { return p.planes % 2 == 0 && p.planes > 0 && 2 * p.w.in <= kLong; };
-  if (!can_halve() || !is_unit(p.d) || !is_unit(p.h) || !p.w.is_tiled()) return;
+  if (!can_halve() || !is_side_by_side(p)) return;
   do {
     p.planes /= 2;
     p.w.in *= 2;

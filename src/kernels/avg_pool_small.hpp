@@ -225,7 +225,7 @@ void small_spread(const SmallRows<T>& s) {
   constexpr int kMost = 4;
   SmallRows<T> part = s;
   constexpr int kFew = kind == Small::pairs_back ? 2 : 4;  // threes spread a row of gradients more for each few
-  const bool in_order = s.is_far && s.to_width > kMost * kTwo && (kFew == 2 || s.ahead > 0);
+  const bool in_order = s.is_far && s.to_width > kMost * kTwo && (kind == Small::pairs_back || s.ahead > 0);
   const std::int64_t step = in_order ? kFew : s.to_last - s.to_first;
   for (; part.to_first < s.to_last; part.to_first = part.to_last, part.y += step * s.to_width) {
     part.to_last = std::min(part.to_first + step, s.to_last);

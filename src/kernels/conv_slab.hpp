@@ -2,12 +2,12 @@
 
 #include <limits>
 
+#include "base/checked.hpp"
 #include "kernels/conv_sweep.hpp"
 
 namespace taper::kernels {
 
-/// Quotient rounded down, for d > 0.
-inline std::int64_t floor_div(std::int64_t n, std::int64_t d) { return d == 1 ? n : n / d - (n % d < 0); }
+using checked::floor_div;
 
 /// What some whole lines of positions, or a part of one, need of the signal, copied once: all taps of a channel find
 /// their elements in the copy, each at a distance of its own, so nothing is copied once for each tap.

@@ -95,7 +95,6 @@ T extreme_of(const T* x, std::int64_t n) {
 template <bool largest, class T>
 [[gnu::noinline]] void extreme_of_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, bool is_far,
                                        T* best) {
-  constexpr std::int64_t kAhead = 32;
   if constexpr (std::is_integral_v<T>) {  // there is no NaN
     for (; n > 0; --n, x += row)
       for (std::int64_t i = 0; i < width; ++i) best[i] = better_of<largest>(x[i], best[i]);
@@ -107,7 +106,7 @@ template <bool largest, class T>
     // The last row may be read more than once, which changes nothing.
     const T *const a = row_of(j), *const b = row_of(j + 1), *const c = row_of(j + 2), *const d = row_of(j + 3);
     if (is_far) [[unlikely]]
-      fetch_rows(a + kAhead * row, 4, row, width);
+      fetch_rows(a + kRowsAhead * row, 4, row, width);
     typename Several<T, N>::type zero = {};
     const auto join = [&](auto better, std::int64_t i) __attribute__((always_inline)) {
       const auto va = several_at<T, N>(a + i), vb = several_at<T, N>(b + i), vc = several_at<T, N>(c + i),

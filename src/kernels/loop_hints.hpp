@@ -58,6 +58,9 @@ class Next {
   std::uintptr_t at_;
 };
 
+/// Rows in front of which others are asked for while their columns are gone through.
+inline constexpr std::int64_t kRowsAhead = 32;
+
 /// Asks so for `bytes` of each of `rows` rows, which begin `row` bytes after each other.
 [[gnu::noinline]] inline void fetch_rows(Next next, std::int64_t rows, std::int64_t row, std::int64_t bytes) {
   asm volatile("");  // without effects it would not be called
@@ -83,9 +86,9 @@ inline std::uintptr_t farther(std::uintptr_t ahead) {
 
 /// How many bytes in front of what it reads a loop asks for memory; 0: not at all. Of the processors with AVX-512, some
 /// fetch the next page by themselves, and are slower when asked.
-inline std::uintptr_t far_ahead() { return kVectorWidth < 64 ? memory_ahead : farther(0); }
-
-/// The same for two rows of so many bytes that are read together: their order is hidden where they are long.
-inline std::uintptr_t far_ahead(std::int64_t row) { return row >= 512 ? memory_ahead : far_ahead(); }
+/// All do it no more where several rows are read together that are `row` bytes long, if that is much.
+inline std::uintptr_t far_ahead(std::int64_t row = 0) {
+  return kVectorWidth < 64 || row >= 512 ? memory_ahead : farther(0);
+}
 
 }  // namespace taper::kernels

@@ -42,15 +42,6 @@ PermutePlan permute_plan(std::span<const std::int64_t> shape, std::span<const in
   return p;
 }
 
-/// What is not added may be of any type of this size.
-template <class T>
-void put(T* y, const T* x, bool add) {
-  if (add)
-    *y += *x;
-  else
-    std::memcpy(y, x, sizeof(T));
-}
-
 /// y_{r, c} = x_{c, r} of a square of one vector a side, whose rows are `x_row` and `y_row` apart.
 template <class T>
 void transpose_square(const T* x, std::int64_t x_row, T* y, std::int64_t y_row) {
@@ -63,36 +54,88 @@ void transpose_square(const T* x, std::int64_t x_row, T* y, std::int64_t y_row) 
   for (int i = 0; i < n; ++i) std::memcpy(y + i * y_row, &v[i], sizeof v[i]);
 }
 
-/// y [rows, columns] from x where rows are `row_step` and columns `column_step` apart. What is read and filled two
-/// tiles later is asked for if it `is_far`: both lie across the order of memory.
+/// Part of a permutation: y [rows, columns] from x where rows are `row_step` and columns `column_step` apart.
+struct Matrix {
+  std::int64_t from, row_step, column_step;  ///< elements of x
+  std::int64_t to, rows, columns;            ///< of y
+  bool is_far;                               ///< whether caches hardly hold x and y
+};
+
+/// Calls visit(r0, r1, c0, c1) for tiles that stay in the cache whichever side is read across, a cache line wide. They
+/// follow x, since what is read has to be waited for.
+template <std::int64_t kTile, class Visit>
+[[gnu::always_inline]] inline void for_tiles(const Matrix& m, const Visit& visit) {
+  for (std::int64_t c0 = 0; c0 < m.columns; c0 += kTile)
+    for (std::int64_t r0 = 0; r0 < m.rows; r0 += kTile)
+      visit(r0, std::min(m.rows, r0 + kTile), c0, std::min(m.columns, c0 + kTile));
+}
+
+/// Moves a matrix of elements that have the size of T. What is read and filled two tiles later is asked for if it is
+/// far: both lie across the order of memory.
 template <class T>
-void copy_matrix(const T* x, std::int64_t row_step, std::int64_t column_step, T* y, std::int64_t rows,
-                 std::int64_t columns, bool add, bool is_far) {
-  if (column_step == 1) {
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < columns; ++c) put(y + r * columns + c, x + r * row_step + c, add);
+void move_matrix(const void* all_x, void* all_y, const Matrix& m) {
+  const T* const x = static_cast<const T*>(all_x) + m.from;
+  T* const y = static_cast<T*>(all_y) + m.to;
+  const auto move = [ =, row_step = m.row_step, column_step = m.column_step, columns = m.columns ](
+      std::int64_t r, std::int64_t c) __attribute__((always_inline)) {
+    std::memcpy(y + r * columns + c, x + r * row_step + c * column_step, sizeof(T));
+  };
+  if (m.column_step == 1) {
+    for (std::int64_t r = 0; r < m.rows; ++r)
+      std::memcpy(y + r * m.columns, x + r * m.row_step, static_cast<std::size_t>(m.columns) * sizeof(T));
     return;
   }
-  // In tiles that stay in the cache whichever side is read across, a cache line wide. They follow x, since what is read
-  // has to be waited for.
   constexpr std::int64_t kTile = 64 / sizeof(T), kSquare = kVectorWidth / sizeof(T);
-  const bool squares = row_step == 1 && !add;
-  for (std::int64_t c0 = 0; c0 < columns; c0 += kTile)
-    for (std::int64_t r0 = 0; r0 < rows; r0 += kTile) {
-      const std::int64_t r1 = std::min(rows, r0 + kTile), c1 = std::min(columns, c0 + kTile);
-      if (squares && r1 - r0 == kTile && c1 - c0 == kTile) {
-        if (is_far) {
-          fetch_rows(x + r0 + (c0 + 2 * kTile) * column_step, kTile, column_step, kTile);
-          fetch_rows(y + r0 * columns + c0 + 2 * kTile, kTile, columns, kTile);
-        }
-        for (std::int64_t r = r0; r < r1; r += kSquare)
-          for (std::int64_t c = c0; c < c1; c += kSquare)
-            transpose_square(x + r + c * column_step, column_step, y + r * columns + c, columns);
-        continue;
-      }
+  for_tiles<kTile>(m, [&](std::int64_t r0, std::int64_t r1, std::int64_t c0, std::int64_t c1) {
+    if (m.row_step != 1 || r1 - r0 != kTile || c1 - c0 != kTile) {
       for (std::int64_t r = r0; r < r1; ++r)
-        for (std::int64_t c = c0; c < c1; ++c) put(y + r * columns + c, x + r * row_step + c * column_step, add);
+        for (std::int64_t c = c0; c < c1; ++c) move(r, c);
+      return;
     }
+    if (m.is_far) {
+      fetch_rows(x + r0 + (c0 + 2 * kTile) * m.column_step, kTile, m.column_step, kTile);
+      fetch_rows(y + r0 * m.columns + c0 + 2 * kTile, kTile, m.columns, kTile);
+    }
+    for (std::int64_t r = r0; r < r1; r += kSquare)
+      for (std::int64_t c = c0; c < c1; c += kSquare)
+        transpose_square(x + r + c * m.column_step, m.column_step, y + r * m.columns + c, m.columns);
+  });
+}
+
+/// The same with +=.
+template <class T>
+void add_matrix(const void* all_x, void* all_y, const Matrix& m) {
+  const T* const x = static_cast<const T*>(all_x) + m.from;
+  T* const y = static_cast<T*>(all_y) + m.to;
+  for_tiles<64 / sizeof(T)>(m, [&](std::int64_t r0, std::int64_t r1, std::int64_t c0, std::int64_t c1) {
+    for (std::int64_t r = r0; r < r1; ++r)
+      for (std::int64_t c = c0; c < c1; ++c) y[r * m.columns + c] += x[r * m.row_step + c * m.column_step];
+  });
+}
+
+/// Calls visit(x, y, matrix) for the matrices of a permutation of elements of `size` bytes.
+void for_matrices(const PermutePlan& p, std::size_t size, void (*visit)(const void*, void*, const Matrix&),
+                  const void* x, void* y) {
+  if (p.numel == 0) return;
+  const std::int64_t columns = p.rank > 0 ? p.extent[p.rank - 1] : 1,
+                     column_step = p.rank > 0 ? p.stride[p.rank - 1] : 1;
+  // Rows are grouped so that a tile has both sides; one group is one unit of work.
+  constexpr std::int64_t kRows = 64;
+  const std::int64_t rows = p.rank > 1 ? p.extent[p.rank - 2] : 1, row_step = p.rank > 1 ? p.stride[p.rank - 2] : 0;
+  const std::int64_t groups = ceil_div(rows, kRows), outer = p.numel / columns / rows;
+  const bool is_far = 2 * double(p.numel) * double(size) > kFarRead;
+  parallel_for(outer * groups, std::min(rows, kRows) * columns, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      const std::int64_t o = unit / groups, row = unit % groups * kRows;
+      std::int64_t from = row * row_step, rest = o;
+      for (int d = p.rank - 3; d >= 0; --d) {
+        from += rest % p.extent[d] * p.stride[d];
+        rest /= p.extent[d];
+      }
+      visit(x, y,
+            {from, row_step, column_step, (o * rows + row) * columns, std::min(rows - row, kRows), columns, is_far});
+    }
+  });
 }
 
 /// Calls `body(o)` for each of the `outer` slices, `work` elements each.
@@ -107,27 +150,8 @@ void for_each_slice(std::int64_t outer, std::int64_t work, const Body& body) {
 
 template <class T>
 void permute(std::span<const std::int64_t> x_shape, std::span<const int> dims, const T* x, T* y, bool add) {
-  PermutePlan p = permute_plan(x_shape, dims);
-  if (p.numel == 0) return;
-  const std::int64_t columns = p.rank > 0 ? p.extent[p.rank - 1] : 1,
-                     column_step = p.rank > 0 ? p.stride[p.rank - 1] : 1;
-  // Rows are grouped so that a tile has both sides; one group is one unit of work.
-  constexpr std::int64_t kRows = 64;
-  const std::int64_t rows = p.rank > 1 ? p.extent[p.rank - 2] : 1, row_step = p.rank > 1 ? p.stride[p.rank - 2] : 0;
-  const std::int64_t groups = ceil_div(rows, kRows), outer = p.numel / columns / rows;
-  const bool is_far = 2 * double(p.numel) * sizeof(T) > kFarRead;
-  parallel_for(outer * groups, std::min(rows, kRows) * columns, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t unit = first; unit < last; ++unit) {
-      const std::int64_t o = unit / groups, row = unit % groups * kRows;
-      std::int64_t from = row * row_step, rest = o;
-      for (int d = p.rank - 3; d >= 0; --d) {
-        from += rest % p.extent[d] * p.stride[d];
-        rest /= p.extent[d];
-      }
-      copy_matrix(x + from, row_step, column_step, y + (o * rows + row) * columns, std::min(rows - row, kRows), columns,
-                  add, is_far);
-    }
-  });
+  using AsLarge = std::conditional_t<sizeof(T) == sizeof(float), float, double>;
+  for_matrices(permute_plan(x_shape, dims), sizeof(T), add ? add_matrix<T> : move_matrix<AsLarge>, x, y);
 }
 
 template <class T>
@@ -203,12 +227,12 @@ void linspace(T* y, std::int64_t n, double start, double end) {
 }
 
 #define TAPER_INSTANTIATE_MOVEMENT(T)                                                                          \
+  template void permute<T>(std::span<const std::int64_t>, std::span<const int>, const T*, T*, bool);           \
   template void narrow<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t); \
   template void place<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t);  \
   template void fill<T>(T*, std::int64_t, T);                                                                  \
   template void arange<T>(T*, std::int64_t, RangeNumber<T>, RangeNumber<T>)
 #define TAPER_INSTANTIATE_MOVEMENT_FLOATING(T)                                                                     \
-  template void permute<T>(std::span<const std::int64_t>, std::span<const int>, const T*, T*, bool);               \
   template void narrow_add<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t); \
   template void narrow_grad<T>(const T*, T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, \
                                bool);                                                                              \
@@ -219,14 +243,6 @@ TAPER_INSTANTIATE_MOVEMENT_FLOATING(float);
 TAPER_INSTANTIATE_MOVEMENT(double);
 TAPER_INSTANTIATE_MOVEMENT(std::int64_t);
 TAPER_INSTANTIATE_MOVEMENT_FLOATING(double);
-
-/// Integers have no gradients to add: they are moved as what else has their size.
-template <>
-void permute(std::span<const std::int64_t> x_shape, std::span<const int> dims, const std::int64_t* x, std::int64_t* y,
-             bool) {
-  static_assert(sizeof(double) == sizeof(std::int64_t));
-  permute(x_shape, dims, reinterpret_cast<const double*>(x), reinterpret_cast<double*>(y), false);
-}
 #endif
 
 }  // namespace taper::kernels

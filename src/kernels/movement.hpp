@@ -11,7 +11,7 @@ namespace taper::kernels {
 // Copies that rearrange, for float, double and int64 (gradients: float and double).
 
 /// y[.., i_{dims[k]}, ..] = x[.., i_k, ..]: dimension k of y is dimension dims[k] of x, which has shape `x_shape`.
-/// The gradient of a permutation is the inverse permutation of dy, hence `add`, for float and double.
+/// The gradient of a permutation is the inverse permutation of dy, hence `add`.
 template <class T>
 void permute(std::span<const std::int64_t> x_shape, std::span<const int> dims, const T* x, T* y, bool add = false);
 

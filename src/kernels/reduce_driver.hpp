@@ -49,13 +49,12 @@ bool is_far(const ReducePlan& p) {
 template <class T>
 [[gnu::noinline]] void add_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, bool is_far,
                                 double* sum) {
-  constexpr std::int64_t kAhead = 32;
   std::int64_t j = 0;
   for (; j + 8 <= n; j += 8) {
     const T *const a = x + j * row, *const b = a + row, *const c = b + row, *const d = c + row, *const e = d + row,
                    *const f = e + row, *const g = f + row, *const h = g + row;
     if (is_far) [[unlikely]]
-      fetch_rows(a + kAhead * row, 8, row, width);
+      fetch_rows(a + kRowsAhead * row, 8, row, width);
     TAPER_INDEPENDENT_TURNS
     for (std::int64_t i = 0; i < width; ++i)
       sum[i] += static_cast<double>(((a[i] + b[i]) + (c[i] + d[i])) + ((e[i] + f[i]) + (g[i] + h[i])));

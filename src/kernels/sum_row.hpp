@@ -26,7 +26,8 @@ template <int M, int N, int kMost, class T>
     return fold_row<M>(s.folded(), x, n);
 }
 
-/// What a register has of a row's lanes: processors convert four floats at a time twice as fast as eight.
+/// What a register has of a row's lanes. Sixteen floats that are converted and added take two thirds of the time four
+/// at a time (measured on Zen 4) that they take eight at a time.
 template <class T>
 inline constexpr int kRowRegister = std::min(kLanes<double>, sizeof(T) == sizeof(float) ? 4 : 8);
 
