@@ -6,21 +6,23 @@
 
 namespace taper::detail {
 
-constinit std::uintptr_t memory_ahead = kPage;
+constinit std::uintptr_t memory_ahead = kPage, row_ahead = kPage;
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
 namespace {
 
-/// Zen 5 and later: a page ahead gives two thirds of the bandwidth that three do, from 26 MB of a 32 MB cache as from
-/// memory.
+/// Zen 4 takes a tenth to a third longer when asked for what it reads in order; a Xeon of 2023 takes twice as long when
+/// not asked. From Zen 5 on, a page ahead gives two thirds of the bandwidth that three do, from 26 MB of a 32 MB cache
+/// as from memory.
 [[gnu::constructor(101)]] void choose_memory_ahead() {
-  constexpr unsigned zen5 = 0x1a;
+  constexpr unsigned zen4 = 0x19, zen5 = 0x1a, avx512f = 1U << 16;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0 || ebx != signature_AMD_ebx) return;
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return;
   const unsigned family = (eax >> 8 & 0xf) + (eax >> 20 & 0xff);
-  if (family >= zen5) memory_ahead = 3 * kPage;
+  if (family >= zen5) memory_ahead = row_ahead = 3 * kPage;
+  if (family == zen4 && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (ebx & avx512f) != 0) row_ahead = 0;
 }
 
 }  // namespace

@@ -12,4 +12,8 @@ inline constexpr int kPage = 4096;
 /// does not see to everywhere.
 extern std::uintptr_t memory_ahead;
 
+/// The same for loops that read one row in its order; 0 where the processor fetches the next page by itself and is
+/// slower when asked.
+extern std::uintptr_t row_ahead;
+
 }  // namespace taper::detail

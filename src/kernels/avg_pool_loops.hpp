@@ -205,7 +205,7 @@ template <class A, class T>
         if constexpr (std::is_same_v<T, float>)
           if (most > 1 && (count > kFew || !std::is_same_v<A, T>)) sum_some = sum_few_rows<0, A, T>;
         const T* const from = x + o * outer.step + i * step;
-        if (is_far) fetch_run(from + rows[l].from, most * step, farther(kLine));
+        if (is_far) fetch_run(from + rows[l].from, most * step, line_ahead());
         sum_some(from, step, most, n, rows + l, line + l, some, scales, o + i > 0, sum, pitch);
       }
   }

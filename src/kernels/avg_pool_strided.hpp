@@ -100,7 +100,7 @@ template <int n>
                                                  std::int64_t n, bool is_far, float* sum, std::int64_t pitch) {
   const std::int64_t some = n <= 64 ? count : 1;
   for (std::int64_t l = 0; l < count; l += some, rows += some, sum += some * pitch) {
-    std::uintptr_t ahead = is_far ? farther(kLine) : 0;
+    std::uintptr_t ahead = is_far ? line_ahead() : 0;
     for (std::int64_t c = 0; c < n; c += 64, ahead = 0) {
       const std::int64_t vectors = std::min<std::int64_t>((n - c + 15) / 16, 4), behind = c + 16 * vectors - n;
       auto* sum_columns = vectors > 2   ? vectors > 3 ? sum_few_columns<4> : sum_few_columns<3>

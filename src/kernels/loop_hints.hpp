@@ -78,17 +78,17 @@ inline constexpr std::int64_t kFarRead = std::int64_t{1} << 24, kFarFilled = std
 
 using detail::kPage;
 using detail::memory_ahead;
+using detail::row_ahead;
 
-/// `ahead`, or more where the processor gains by more.
-inline std::uintptr_t farther(std::uintptr_t ahead) {
-  return memory_ahead > kPage && memory_ahead > ahead ? memory_ahead : ahead;
-}
+/// How many bytes in front of what it reads a loop asks for memory; 0: not at all. All processors gain by it where
+/// several rows are read together that are `row` bytes long, if that is much.
+inline std::uintptr_t far_ahead(std::int64_t row = 0) { return row >= 512 ? memory_ahead : row_ahead; }
 
-/// How many bytes in front of what it reads a loop asks for memory; 0: not at all. Of the processors with AVX-512, some
-/// fetch the next page by themselves, and are slower when asked.
-/// All do it no more where several rows are read together that are `row` bytes long, if that is much.
-inline std::uintptr_t far_ahead(std::int64_t row = 0) {
-  return kVectorWidth < 64 || row >= 512 ? memory_ahead : farther(0);
-}
+/// The same for loops that ask for a line at least.
+inline std::uintptr_t line_ahead() { return row_ahead > kLine ? row_ahead : kLine; }
+
+/// The same for what a loop goes through beside others, in order: less helps most processors no more than their own
+/// fetching.
+inline std::uintptr_t beside_ahead() { return memory_ahead > kPage ? memory_ahead : 0; }
 
 }  // namespace taper::kernels

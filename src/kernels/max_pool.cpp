@@ -257,7 +257,7 @@ struct Block {
 /// elsewhere are not below its size.
 template <class Visit>
 void for_choices(const MaxPool& p, const Block& b, const std::int64_t* index, const Visit& visit) {
-  const std::uintptr_t ahead = far_ahead();
+  const std::uintptr_t ahead = beside_ahead();
   for (std::int64_t i = b.d.first; i < b.d.last; ++i)
     for (std::int64_t j = b.h.first; j < b.h.last; ++j) {
       const std::int64_t row = (i * p.h.out + j) * p.w.out;
@@ -306,7 +306,7 @@ void backward(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, b
   const std::int64_t outputs = p.d.out * p.h.out * p.w.out;
   const bool few = is_in_few(p);
   const double bytes = double(p.planes) * (double(size + outputs) * sizeof(T) + double(outputs) * sizeof *index);
-  const std::uintptr_t ahead = bytes >= kFarFilled ? far_ahead() : 0;
+  const std::uintptr_t ahead = bytes >= kFarFilled ? beside_ahead() : 0;
   parallel_for(p.planes * blocks, (size + outputs) / blocks, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) {
       const std::int64_t plane = unit / blocks, block = unit % blocks;
