@@ -6,9 +6,9 @@
 
 #include "kernels/average_runs.hpp"
 #include "kernels/avg_pool_pass.hpp"
-#include "kernels/avg_pool_runs.hpp"
 #include "kernels/avg_pool_tiles.hpp"
 #include "kernels/avg_pool_uneven.hpp"
+#include "kernels/spread_runs.hpp"
 
 namespace taper::kernels {
 
@@ -216,7 +216,7 @@ void forward(Pool&& p, const T* x, T* y) {
 template <class T>
 void backward(Pool&& p, const T* dy, T* dx, bool add) {
   const std::int64_t k = p.w.window.kernel;
-  if (is_runs(p)) return average::backward_runs(p.planes * p.w.out, k, p.divisor, dy, dx, add);
+  if (is_runs(p)) return average::spread_runs(p.planes * p.w.out, k, p.divisor, dy, dx, add);
   if constexpr (sizeof(T) == sizeof(float))
     if (!add && is_tiles(p, average::kSpreadMost))
       return average::pool_tiles(p.planes * p.w.out, k, p.divisor, true, dy, dx);
@@ -236,7 +236,7 @@ void avg_pool(const AvgPoolParams& params, const T* x, T* y) {
 template <class T>
 void avg_pool_backward(const AvgPoolParams& params, const T* dy, T* dx, bool add) {
   if (is_global(params))
-    return average::backward_runs(params.planes, plane_size(params), global_divisor(params), dy, dx, add);
+    return average::spread_runs(params.planes, plane_size(params), global_divisor(params), dy, dx, add);
   if constexpr (sizeof(T) == sizeof(float))
     if (!add && is_pairs(params)) return pool_pairs(params, true, dy, dx);
   backward(make_pool(params), dy, dx, add);

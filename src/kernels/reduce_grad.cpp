@@ -4,6 +4,7 @@
 #include "kernels/packs.hpp"
 #include "kernels/reduce.hpp"
 #include "kernels/reduce_driver.hpp"
+#include "kernels/spread_runs.hpp"
 #include "kernels/vector_math.hpp"
 
 namespace taper::kernels {
@@ -96,15 +97,11 @@ template <class T>
 
 /// dx_i = dy / divisor
 template <class T>
-void spread_quotients(const ReducePlan& plan, const T* dy, T divisor, T* dx, bool add) {
-  if (in_runs(plan))
-    return for_each_run(plan, dx, [=, n = plan.rows.extent](std::int64_t o, T* run) {
-      const T value = dy[o] / divisor;
-      put_row(&value, 0, run, n, add);
-    });
+void spread_quotients(const ReducePlan& plan, const T* dy, double divisor, T* dx, bool add) {
+  if (in_runs(plan)) return average::spread_runs(plan.outputs, plan.rows.extent, divisor, dy, dx, add);
   for_each_group(plan, 1, [=, &plan](std::int64_t out, std::int64_t width, const Offsets& start) {
     T value[kReduceColumns];
-    for (std::int64_t c = 0; c < width; ++c) value[c] = dy[out + c] / divisor;
+    for (std::int64_t c = 0; c < width; ++c) value[c] = dy[out + c] / static_cast<T>(divisor);
     const bool run = is_run(plan, width);
     for_each_block(plan, start, [&](const Offsets& o, std::int64_t) {
       const std::int64_t rows = run ? 1 : plan.rows.extent;
@@ -137,12 +134,12 @@ void deviation_grad(const ReducePlan& plan, double correction, const T* dy, cons
 
 template <class T>
 void reduce_sum_grad(const ReducePlan& plan, const T* dy, T* dx, bool add) {
-  spread_quotients(plan, dy, T(1), dx, add);
+  spread_quotients(plan, dy, 1, dx, add);
 }
 
 template <class T>
 void reduce_mean_grad(const ReducePlan& plan, const T* dy, T* dx, bool add) {
-  spread_quotients(plan, dy, static_cast<T>(plan.count), dx, add);
+  spread_quotients(plan, dy, static_cast<double>(plan.count), dx, add);
 }
 
 template <class T>

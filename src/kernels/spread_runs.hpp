@@ -5,7 +5,7 @@
 #include "kernels/parallel.hpp"
 #include "kernels/pool_lanes.hpp"
 
-/// Average pools whose windows cut memory into runs; for avg_pool.cpp alone.
+/// Gradients of means and of average pools whose windows cut memory into runs: what `average_runs` does, backward.
 namespace taper::kernels::average {
 
 /// dx_i = value for i < n, or += with `add`
@@ -49,7 +49,7 @@ template <bool streams, class T, class Value>
 
 /// dx_{i n}, ..., dx_{i n + n - 1} = dy_i / divisor, or += with `add`
 template <class T>
-void backward_runs(std::int64_t runs, std::int64_t n, double divisor, const T* dy, T* dx, bool add) {
+[[gnu::noinline]] void spread_runs(std::int64_t runs, std::int64_t n, double divisor, const T* dy, T* dx, bool add) {
   const bool streams = double(runs) * double(n) * sizeof(T) >= kStreamed;
   parallel_for(runs, n, [=](std::int64_t first, std::int64_t last) {
     const auto value = [=](std::int64_t i) { return static_cast<T>(static_cast<double>(dy[i]) / divisor); };
