@@ -1,3 +1,5 @@
+#include <span>
+
 #include "base/fail.hpp"
 #include "core/effect.hpp"
 #include "kernels/losses.hpp"
@@ -122,9 +124,8 @@ kernels::ClassLoss geometry(const char* where, const Shape& input) {
     fail(ErrorKind::shape, where, ": no class dimension: expected [K], [N, K] or [N, K, d1, ...], got ", input);
   const int axis = input.rank() == 1 ? 0 : 1;
   if (input[axis] == 0) fail(ErrorKind::shape, where, ": no classes: expected >= 1, got 0 in ", input);
-  return {.outer = input.slice(0, axis).numel(),
-          .classes = input[axis],
-          .inner = input.slice(axis + 1, input.rank()).numel()};
+  return {
+      .outer = axis == 1 ? input[0] : 1, .classes = input[axis], .inner = input.slice(axis + 1, input.rank()).numel()};
 }
 
 /// One target for each row of classes.
@@ -133,11 +134,11 @@ Shape row_shape(const Shape& input) {
 }
 
 /// " in row 1", " at [0, 1]" where rows have several dimensions, "" for the only one.
-std::string position(std::int64_t row, const Shape& rows) {
-  if (rows.rank() == 0) return "";
-  if (rows.rank() == 1) return cat(" in row ", row);
+std::string position(std::int64_t row, std::span<const std::int64_t> rows) {
+  if (rows.empty()) return "";
+  if (rows.size() == 1) return cat(" in row ", row);
   std::string text = "]";
-  for (int d = rows.rank() - 1; d >= 0; --d) {
+  for (std::size_t d = rows.size(); d-- > 0;) {
     text = cat(d ? ", " : " at [", row % rows[d]) + text;
     row /= rows[d];
   }
@@ -147,16 +148,15 @@ std::string position(std::int64_t row, const Shape& rows) {
 struct TargetCheck {
   const char* where;
   kernels::ClassLoss loss;
-  Shape rows;
 };
 
 void check_targets(const ForwardArgs& args) {
-  const auto& [where, p, rows] = args.attributes_as<TargetCheck>();
+  const auto& [where, p] = args.attributes_as<TargetCheck>();
   const auto* indices = args.inputs[0].as<std::int64_t>();
   const std::int64_t bad = kernels::find_bad_target(indices, p.rows(), p.classes, p.ignore_index);
   if (bad >= 0)
     fail(ErrorKind::shape, where, ": class index out of range: expected 0 to ", p.classes - 1, ", got ", indices[bad],
-         position(bad, rows));
+         position(bad, args.inputs[0].shape()));
 }
 
 void check_class_indices(const char* where, const Tensor& input, const Tensor& target, const kernels::ClassLoss& p) {
@@ -167,7 +167,7 @@ void check_class_indices(const char* where, const Tensor& input, const Tensor& t
   if (!(target.shape() == rows))
     fail(ErrorKind::shape, where, ": class indices have the wrong shape for scores ", input.shape(), ": expected ",
          rows, ", got ", target.shape());
-  detail::run_effect("check targets", check_targets, {target}, {}, TargetCheck{where, p, rows});
+  detail::run_effect("check targets", check_targets, {target}, {}, TargetCheck{where, p});
 }
 
 void check_class_weight(const char* where, const std::vector<double>& weight, std::int64_t classes) {

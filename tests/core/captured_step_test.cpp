@@ -11,6 +11,7 @@
 #include "taper/lr_scheduler.hpp"
 #include "taper/nn/dropout.hpp"
 #include "taper/nn/linear.hpp"
+#include "taper/nn/loss.hpp"
 #include "taper/ops.hpp"
 #include "taper/optim.hpp"
 
@@ -275,6 +276,13 @@ TEST_CASE("Checks of values are part of a replay") {
           step(tensor({0, 2, 1}));
         }) == "index_select: index out of range: expected 0 to 1, got 2 in row 1");
   CHECK(floats(step(tensor({0, 0, 1}))[0]) == std::vector<float>{1, 2, 1, 2, 3, 4});
+
+  const Tensor scores = zeros({2, 3, 2});
+  CapturedStep loss([&](const Tensor& target) { return nn::functional::cross_entropy(scores, target); });
+  for (int i = 0; i < 2; ++i) loss(tensor({{0, 1}, {2, 0}}));
+  CHECK(message_of([&] {
+          loss(tensor({{0, 1}, {2, 3}}));
+        }) == "cross_entropy: class index out of range: expected 0 to 2, got 3 at [1, 1]");
 }
 
 // --- memory ---------------------------------------------------------------------------------------------------------
