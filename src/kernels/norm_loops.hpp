@@ -57,9 +57,9 @@ struct Affine {
 /// y = map(x) for `n` elements. In registers the map would be two of its numbers in one, which are stored one by one
 /// and loaded together: that load would wait until all stores before it, the results of the run before too, are done.
 template <class T>
-[[gnu::noinline]] void map_run(const Affine<T>& by, const T* x, std::int64_t n, T* y) {
+[[gnu::noinline]] void map_run(const Affine<T>& map, const T* x, std::int64_t n, T* y) {
   for_each_pack<T>(
-      n, [ =, map = by ](auto at) __attribute__((always_inline)) { at.store(y, map(at(x))); });
+      n, [=](auto at) __attribute__((always_inline)) { at.store(y, map(at(x))); });
 }
 
 /// The sums of dy and of dy h over `n` elements, h being the normalised x.

@@ -72,10 +72,10 @@ struct ElementRows {
 
 /// The sums of g and of g h over one row.
 template <class T>
-SumPair element_sums(const ElementRows<T>& s, const Affine<T>& by, const T* dy, const T* x) {
+SumPair element_sums(const ElementRows<T>& s, const Affine<T>& normal, const T* dy, const T* x) {
   double sums[2];
   sum_packs<T, 2, 4>(
-      s.p.channels, sums, [ =, w = s.w, normal = by ](auto at, auto& sum) __attribute__((always_inline)) {
+      s.p.channels, sums, [ =, w = s.w ](auto at, auto& sum) __attribute__((always_inline)) {
         Vector<T> g = at(dy);
         if (w) g *= at(w);
         sum[0] += g;

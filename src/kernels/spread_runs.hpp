@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/parallel.hpp"
@@ -51,7 +52,7 @@ template <bool streams, class T, class Value>
 template <class T>
 [[gnu::noinline]] void spread_runs(std::int64_t runs, std::int64_t n, double divisor, const T* dy, T* dx, bool add) {
   const bool streams = double(runs) * double(n) * sizeof(T) >= kStreamed;
-  parallel_for(runs, n, [=](std::int64_t first, std::int64_t last) {
+  parallel_for(runs, std::max<std::int64_t>(n, 8), [=](std::int64_t first, std::int64_t last) {
     const auto value = [=](std::int64_t i) { return static_cast<T>(static_cast<double>(dy[i]) / divisor); };
     const auto value_of = [=](std::int64_t i) { return value(first + i); };
     T* const to = dx + first * n;
