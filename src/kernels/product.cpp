@@ -52,6 +52,7 @@ template <class T>
   for (; depth - k > kChain<T>; k += kChain<T>) {
     ahead.some();
     multiply(tile, k, k + kChain<T>);
+    tile.a_at += kChain<T> * tile.a_step, tile.b_at += kChain<T> * tile.b_step;
     set(tile.from, static_cast<const T*>(total), row, kSide<T>);
   }
   ahead.some();
@@ -165,12 +166,14 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     Results results{0, width, count, repeated, whole, add, whole && (!add || x.continues || depth <= kChain<T>)};
     const Vectors<const T> start = add && results.direct ? Vectors<const T>{c, ldc, c_vector} : from;
     RegisterTile<T> tile{x.a,      x.a_row,  x.a_term, x.a_step, x.b,
-                         x.b_term, x.b_step, b_vector, start,    {c, ldc, c_vector}};
+                         x.b_term, x.b_step, b_vector, start,    {c, ldc, c_vector}, nullptr, nullptr};
     for (std::int64_t i = 0, n = 0; i < rows; i += results.rows, ++n) {
       std::int64_t height = half ? std::min<std::int64_t>(highest(1), rows - i) : least + (n < taller);
       while (half && all[height - 1].half == nullptr) --height;
       results.rows = height;
       tile.a = x.a + i * x.a_row;
+      tile.a_at = tile.a + x.a_term[0];
+      tile.b_at = x.b + b_vector[0] + x.b_term[0];
       tile.to.data = c + i * ldc;
       tile.from.data = start.data + i * start.row;
       if (far)

@@ -45,7 +45,7 @@ template <class T>
     for (int more = 0; more < 2; ++more) multiply[more] = all[std::min(least + more, most) - 1].tile(width, lookups);
     T* to = c + v * kLanes<T>;
     RegisterTile<T> tile{x.a,      x.a_row,  x.a_term, x.a_step,           x.b + v * kLanes<T>,
-                         x.b_term, x.b_step, kSide<T>, {kZeros, 0, kSame}, {to, row, kSide<T>}};
+                         x.b_term, x.b_step, kSide<T>, {kZeros, 0, kSame}, {to, row, kSide<T>}, nullptr, x.b + v * kLanes<T> + x.b_term[0]};
     if (add) tile.from = {to, row, kSide<T>};
     for (std::int64_t line = 0; line < x.lines; ++line) {
       tile.a = x.a + line * x.a_line;
@@ -53,6 +53,7 @@ template <class T>
         const bool is_taller = n < taller;
         const std::int64_t height = least + is_taller;
         ahead.some();
+        tile.a_at = tile.a + x.a_term[0];
         multiply[is_taller](tile, 0, depth);
         tile.a += height * x.a_row;
         tile.to.data += height * row;

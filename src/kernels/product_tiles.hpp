@@ -73,7 +73,8 @@ inline constexpr std::int64_t kSide[8] = {
     0, kLanes<T>, 2 * kLanes<T>, 3 * kLanes<T>, 4 * kLanes<T>, 5 * kLanes<T>, 6 * kLanes<T>, 7 * kLanes<T>};
 inline constexpr std::int64_t kSame[8] = {};
 
-/// What a tile multiplies, as in `ListedOperands`, and where its sums go: to = from + the sum.
+/// What a tile multiplies, as in `ListedOperands`, and where its sums go: to = from + the sum. The first terms stand in
+/// no list, as each call waits for them.
 template <class T>
 struct RegisterTile {
   const T* a;
@@ -86,6 +87,7 @@ struct RegisterTile {
   const std::int64_t* b_vector;
   Vectors<const T> from;
   Vectors<T> to;
+  const T *a_at, *b_at;
 };
 
 /// Operands of a tile whose terms are looked up in their lists, not a step apart.
@@ -108,7 +110,7 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
 #pragma GCC unroll 8
   for (int v = 0; v < W; ++v)
     if (lists_b || v == 0) {
-      column[v] = t.b + t.b_vector[v] + (lists_b ? 0 : t.b_term[first]);
+      column[v] = lists_b ? t.b + t.b_vector[v] : t.b_at;
       hide(column[v]);
     } else {
       beside[v] = t.b_vector[v] - t.b_vector[0];
@@ -119,7 +121,7 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
   if constexpr (!lists_a)
 #pragma GCC unroll 4
     for (int i = 0; i < kPointers; ++i) {
-      row[i] = t.a + i * kPointerRows * a_row + t.a_term[first];
+      row[i] = t.a_at + i * kPointerRows * a_row;
       hide(row[i]);
     }
   V sum[R][W];
@@ -148,23 +150,27 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
 #pragma GCC unroll 4
       for (int i = 0; i < kPointers; ++i) row[i] += a_step;
   }
+  // One pointer for a row and a distance for each vector, all found before the first row: few instructions, which the
+  // processor meets while it waits for the last sums.
   const std::int64_t from_row = t.from.row, to_row = t.to.row;
-  const T* from[W];
-  T* to[W];
+  const T* from = t.from.data;
+  T* to = t.to.data;
+  std::int64_t from_vector[W], to_vector[W];
 #pragma GCC unroll 8
   for (int v = 0; v < W; ++v) {
-    from[v] = t.from.data + t.from.vector[v];
-    to[v] = t.to.data + t.to.vector[v];
+    from_vector[v] = t.from.vector[v], to_vector[v] = t.to.vector[v];
+    asm("" : "+r"(from_vector[v]), "+r"(to_vector[v]));
   }
 #pragma GCC unroll 16
-  for (int r = 0; r < R; ++r)
+  for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
     for (int v = 0; v < W; ++v) {
-      const V y = read(from[v]) + sum[r][v];
-      std::memcpy(to[v], &y, sizeof y);
-      from[v] += from_row;
-      to[v] += to_row;
+      const V y = read(from + from_vector[v]) + sum[r][v];
+      std::memcpy(to + to_vector[v], &y, sizeof y);
     }
+    from += from_row, to += to_row;
+    asm("" : "+r"(from), "+r"(to));
+  }
 }
 
 template <class T>
