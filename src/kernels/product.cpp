@@ -138,8 +138,9 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   const int skipped = halved && x.repeated > 0 ? kHalfLanes<T> : 0;
   const std::int64_t b_half = x.b_vector[last] + skipped, c_half = x.c_vector[last] + skipped;
   const int half_count = x.c_count[last] - skipped;
-  // Rows of c that are far from each other are brought near before the last term.
-  const bool far = depth >= 64 && ldc > kBlockColumns;
+  // Rows of c that are far from each other are brought near before the last term. After few terms that takes longer
+  // than to leave what is not read in the buffers of the processor's stores.
+  const bool far = ldc > kBlockColumns && depth >= (add ? 64 : 65);
   const int lookups = (x.a_step == 0 ? kA : kNeither) | (x.b_step == 0 ? kB : kNeither);
   const int most = std::max(kMainWidth, widest<T>(rows));
   std::int64_t calls = 1;
