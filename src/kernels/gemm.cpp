@@ -94,6 +94,10 @@ void begin(const GemmParams& p, const T* bias, T* c) {
     }
 }
 
+/// The terms that fill as many bytes as `kDeepBlock` of float32.
+template <class T>
+constexpr std::int64_t kDeepest = kDeepBlock* std::int64_t{sizeof(float)} / std::int64_t{sizeof(T)};
+
 /// Products of at most this many terms are done sooner than it takes to choose a way to do them.
 constexpr std::int64_t kTiny = 1024;
 
@@ -227,7 +231,7 @@ template <class T>
     }
   };
   sum_in_steps<T>(rows, columns, p.k, multiply, c + region.matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add,
-                  kBlockColumns, step_of(p.k));
+                  kBlockColumns, step_of(p.k, kDeepest<T>));
 }
 
 /// The same for a region of any size, in parts that there is room for.
@@ -283,7 +287,7 @@ void multiply_turned(const GemmParams& p, const T* a, const T* b, T* c, const T*
                            k == 0,
                            bias != nullptr && k == 0 ? bias + i : nullptr};
       };
-      sum_block<T>(rows, p.m, p.k, operands, own.result, row, false, row, step_of(p.k));
+      sum_block<T>(rows, p.m, p.k, operands, own.result, row, false, row, step_of(p.k, kDeepest<T>));
       pack_transposed(own.result, row, rows, p.m, c + matrix * p.stride_c + i, p.ldc, false);
     }
   });

@@ -16,7 +16,7 @@ inline constexpr std::int64_t kBlockRows = 96;
 inline constexpr std::int64_t kBlockColumns = 128;
 inline constexpr std::int64_t kBlockDepth = 256;
 
-/// The terms that a product of matrices takes at a time: both operands' blocks fit the second-level cache.
+/// The terms that a product of float32 takes at a time: both operands' blocks fit the second-level cache.
 inline constexpr std::int64_t kDeepBlock = 512;
 /// The blocks beside each other that it computes from the same rows of A: their part of B fits there too.
 inline constexpr std::int64_t kBlocksTogether = 4;
@@ -270,11 +270,11 @@ struct SumTerms {
   const void* body;
 };
 
-/// The terms to take at a time out of so many: steps of about equal length, none longer than `kDeepBlock`.
-inline std::int64_t step_of(std::int64_t depth) {
+/// The terms to take at a time out of so many: steps of about equal length, none longer than `most`.
+inline std::int64_t step_of(std::int64_t depth, std::int64_t most = kDeepBlock) {
   constexpr std::int64_t chain = kChain<float>;
-  if (depth <= chain || depth > kLongSum) return kDeepBlock;
-  return equal_step(depth, kDeepBlock, chain);
+  if (depth <= chain || depth > kLongSum) return most;
+  return equal_step(depth, most, chain);
 }
 
 /// c = a block's sum over `depth` terms, or c += with `add`: takes them in steps of at most `step`, which divides
