@@ -204,7 +204,8 @@ constexpr TileWidths<T> tile_widths() {
   // The look-ups cost a twentieth.
   if constexpr (kVectorWidth >= 32 && (R == 5 || R == 6)) {
     constexpr bool single = sizeof(T) == sizeof(float);
-    if constexpr (single || kVectorWidth == 32) tiles.main[kNeither] = multiply_tile<T, R, kMainWidth, kNeither>;
+    if constexpr (single || kVectorWidth == 32 || R == 6)
+      tiles.main[kNeither] = multiply_tile<T, R, kMainWidth, kNeither>;
     if constexpr (single && kVectorWidth == 32) tiles.main[kB] = multiply_tile<T, R, kMainWidth, kB>;
   }
   return tiles;
