@@ -15,7 +15,7 @@ set(taper_flags_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
 set(taper_definitions_avx512 TAPER_ONLY_FLOAT32)
 # Neither do these files get a kernel for them: they look up, copy and add in double precision, and take as long (within
 # 2 %) with vectors half as wide.
-set(taper_kernels_without_avx512 broadcast_plan embedding index max_unpool pad prelu upsample)
+set(taper_kernels_without_avx512 broadcast_plan embedding index max_pool_grad max_unpool pad prelu upsample)
 list(TRANSFORM taper_kernels_without_avx512 REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/kernels/\\1.cpp")
 
 # Every loop is there three times, so optimised builds vectorise loops where that pays for their length, without a second
@@ -24,7 +24,7 @@ list(TRANSFORM taper_kernels_without_avx512 REPLACE "(.+)" "${PROJECT_SOURCE_DIR
 # exception needs are left out, but for the files that may run out of memory. Files with options of their own are compiled
 # alone.
 set(taper_free_kernels activations avg_pool batch_norm conv conv_average conv_depthwise conv_planes conv_short conv_slab
-  conv_turned cross_entropy elementwise linear max_pool optimizers product product_dots softmax upsample)
+  conv_turned cross_entropy elementwise linear max_pool max_pool_grad optimizers product product_dots softmax upsample)
 list(TRANSFORM taper_free_kernels REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/kernels/\\1.cpp")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(taper_no_tables -fno-exceptions -fno-asynchronous-unwind-tables)

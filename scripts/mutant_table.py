@@ -450,7 +450,7 @@ def max_pools():
     file = "src/kernels/max_pool.cpp"
     pairs = "src/kernels/max_pool_pairs.hpp"
     yield Mutant("places of 32 bits in any plane", "src/kernels/max_pool.cpp",
-                 "has_room = sizeof(T) == 8 || has_narrow_places(p);", "has_room = true;",
+                 "has_room = sizeof(T) == 8 || p.has_narrow_places();", "has_room = true;",
                  "*planes of more than 2^32*")
     finite = "src/kernels/max_pool_small.hpp"
     yield Mutant("elements that are not finite taken as if they were", finite, "if (!is_all_from(0, zero + zeros)) return false;",
@@ -479,16 +479,25 @@ def max_pools():
                  "*max pool*,values are*")
     yield Mutant("columns beyond the row hold what was there", columns,
                  "std::fill(key_ + end, key_ + count, std::numeric_limits<Key>::min());", "", "*max pool*")
-    yield Mutant("dilation of max pools dropped", file, ".dilation = q.dilation[i]", ".dilation = 1", "*max pool*")
-    yield Mutant("gradient of max pools overwritten", file,
+    yield Mutant("dilation of max pools dropped", "src/kernels/max_pool_plan.hpp", ".dilation = q.dilation[i]", ".dilation = 1", "*max pool*")
+    gradients = "src/kernels/max_pool_grad.cpp"
+    yield Mutant("gradient of max pools overwritten", gradients,
                  "for (std::int64_t i = 0; i < b.n; ++i) dx[i] += static_cast<T>(sum[i]);",
                  "for (std::int64_t i = 0; i < b.n; ++i) dx[i] = static_cast<T>(sum[i]);", "*max pool*")
-    yield Mutant("several windows' gradients overwritten", file, "sum[std::min(at, n)] += static_cast<double>(dy[o]);",
+    yield Mutant("several windows' gradients overwritten", gradients, "sum[std::min(at, n)] += static_cast<double>(dy[o]);",
                  "sum[std::min(at, n)] = static_cast<double>(dy[o]);", "*max pool*")
-    yield Mutant("gradients of few windows overwritten", file, "if (at < n) dx[at] += dy[o];",
+    yield Mutant("gradients of few windows overwritten", gradients, "if (at < n) dx[at] += dy[o];",
                  "if (at < n) dx[at] = dy[o];", "*max pool*")
-    yield Mutant("many windows' gradients summed as few", file, "return most <= 8;", "return true;",
+    yield Mutant("many windows' gradients summed as few", gradients, "return most <= 9;", "return true;",
                  "a gradient that many windows send*")
+    beside = "windows side by side give*"
+    yield Mutant("indices of 64 bits cut to 32", gradients, "front | Places(behind != 0)", "front", beside)
+    yield Mutant("the last vector of windows side by side behind the row", gradients,
+                 "const std::int64_t o = std::min(block, out - N);", "const std::int64_t o = block;", beside)
+    yield Mutant("halves of windows side by side exchanged", gradients, "(l / 2 + kHalf * n / 2 + l % 2 * n)...",
+                 "(l / 2 + (1 - kHalf) * n / 2 + l % 2 * n)...", beside)
+    yield Mutant("gradients of windows side by side stored over others", gradients, "if (!add && is_side_by_side(p))",
+                 "if (is_side_by_side(p))", beside)
     yield Mutant("unpooling leaves what was there", "src/kernels/max_unpool.cpp",
                  "std::fill(y + first * p.out, y + last * p.out, T(0));", "", "*unpool*")
     yield Mutant("volume of a cut-off window of LPPool", "modules/lp_pool.cpp",

@@ -163,8 +163,6 @@ void pool_pairs(const AvgPoolParams& q, bool is_backward, const T* x, T* y) {
   return {q.in[0] == q.out[0] && q.in[1] == q.out[1] ? rows * common : 0, q.in[2] / common, q.out[2] / common};
 }
 
-bool is_empty(const AdaptivePoolParams& q) { return q.out[0] == 0 || q.out[1] == 0 || q.out[2] == 0; }
-
 /// Whether float32 is exact enough for sums of so many elements.
 bool is_short(const Reads& d, const Reads& h, const Reads& w) {
   return double(d.most()) * double(h.most()) * double(w.most()) <= 4 * kShort && w.most() <= kShort;
@@ -244,14 +242,14 @@ void avg_pool_backward(const AvgPoolParams& params, const T* dy, T* dx, bool add
 
 template <class T>
 void adaptive_avg_pool(const AdaptivePoolParams& params, const T* x, T* y) {
-  if (is_empty(params) || average::forward_uneven(rows_of(params), x, y)) return;
+  if (params.is_empty() || average::forward_uneven(rows_of(params), x, y)) return;
   forward(make_pool(params), x, y);
 }
 
 template <class T>
 void adaptive_avg_pool_backward(const AdaptivePoolParams& params, const T* dy, T* dx, bool add) {
-  if (!is_empty(params) && !add && average::backward_uneven(rows_of(params), dy, dx)) return;
-  if (!is_empty(params)) return backward(make_pool(params), dy, dx, add);
+  if (!params.is_empty() && !add && average::backward_uneven(rows_of(params), dy, dx)) return;
+  if (!params.is_empty()) return backward(make_pool(params), dy, dx, add);
   if (!add) std::fill(dx, dx + params.planes * params.in[0] * params.in[1] * params.in[2], T(0));
 }
 

@@ -5,24 +5,15 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/ceil_div.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/max_pool_columns.hpp"
+#include "kernels/max_pool_plan.hpp"
 #include "kernels/max_pool_rows.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/pool_axis.hpp"
 
 namespace taper::kernels {
 
 namespace {
-
-/// Positions of one unit of backward work.
-constexpr std::int64_t kMaxPoolBlock = 2048;
-
-struct MaxPool {
-  std::int64_t planes;
-  PoolAxis d, h, w;
-};
 
 // --- one window -----------------------------------------------------------------------------------------------------
 
@@ -83,9 +74,6 @@ std::int64_t find_in_window(const MaxPool& p, const T* x, const Taps& d, const T
   return at;
 }
 
-/// Whether a place in a plane and some strides together stay below 2^31.
-bool has_narrow_places(const MaxPool& p) { return p.d.in * p.h.in * p.w.in < std::int64_t{1} << 30; }
-
 /// A row of windows, one by one.
 template <class T>
 void forward_row(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
@@ -135,7 +123,7 @@ bool is_small(const MaxPool& p) {
   const Window1d& w = p.w.window;
   return kVectorWidth > 16 && std::is_same_v<T, float> && !p.d.is_adaptive && !p.h.is_adaptive && !p.w.is_adaptive &&
          p.d.window.dilation == 1 && p.h.window.dilation == 1 && w.dilation == 1 && w.stride == 2 &&
-         (w.kernel == 2 || w.kernel == 3) && w.padding_left <= 1 && has_narrow_places(p);
+         (w.kernel == 2 || w.kernel == 3) && w.padding_left <= 1 && p.has_narrow_places();
 }
 
 /// The rows [h, h + count) of windows over the slices `d`; returns whether there are loops and all elements are finite.
@@ -195,7 +183,7 @@ template <class T>
 template <class T>
 bool is_in_quads(const MaxPool& p) {
   return kVectorWidth == 64 && is_one_row(p) && p.w.is_tiled() && p.w.window.kernel == 4 && p.w.out >= kFullVector<T> &&
-         has_narrow_places(p);
+         p.has_narrow_places();
 }
 template <class T>
 void forward_quads(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
@@ -208,7 +196,7 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
   constexpr std::int64_t kSome = 16;  // rows of windows, whose elements stay near
   const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in;
   // Places of float32 take 32 bits.
-  const bool small = is_small<T>(p), has_room = sizeof(T) == 8 || has_narrow_places(p);
+  const bool small = is_small<T>(p), has_room = sizeof(T) == 8 || p.has_narrow_places();
   auto row = has_room && goes_by_rows<T>(p) ? nullptr : forward_row<T>;
   if constexpr (std::is_same_v<T, float>)
     if (row != nullptr && has_room && goes_by_columns(p)) row = forward_columns;
@@ -231,142 +219,16 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
   });
 }
 
-/// The outputs whose windows reach into positions [first, last).
-IndexRange outputs_over(const PoolAxis& axis, std::int64_t first, std::int64_t last) {
-  return {axis.over(first).first, axis.over(last - 1).last};
-}
-
-/// Whether a position lies in so few windows that the sum of their gradients needs no double.
-bool is_in_few(const MaxPool& p) {
-  std::int64_t most = 1;
-  for (const PoolAxis* axis : {&p.d, &p.h, &p.w}) {
-    if (axis->is_adaptive) return false;
-    most *= std::min<std::int64_t>(axis->window.dilation * (axis->window.kernel - 1) / axis->window.stride, 8) + 1;
-  }
-  return most <= 8;
-}
-
-/// Some positions of a plane, `n` of them from `origin` on, and the outputs that may have chosen them.
-struct Block {
-  std::int64_t origin, n;
-  IndexRange d, h, w;
-  std::uintptr_t ahead;  ///< how far ahead memory to be filled is asked for; 0: not at all
-};
-
-/// Calls visit(i, o) for all outputs o of a block's windows, i being the place in the block that was chosen; places
-/// elsewhere are not below its size.
-template <class Visit>
-void for_choices(const MaxPool& p, const Block& b, const std::int64_t* index, const Visit& visit) {
-  const std::uintptr_t ahead = beside_ahead();
-  for (std::int64_t i = b.d.first; i < b.d.last; ++i)
-    for (std::int64_t j = b.h.first; j < b.h.last; ++j) {
-      const std::int64_t row = (i * p.h.out + j) * p.w.out;
-      if (ahead > 0) fetch_run(index + row, p.w.out, ahead);
-      for (std::int64_t o = row + b.w.first; o < row + b.w.last; ++o)
-        visit(static_cast<std::uint64_t>(index[o]) - static_cast<std::uint64_t>(b.origin), o);
-    }
-}
-
-/// dx_i = sum of dy_o over the outputs o with index_o = i, for the positions of a block.
-template <class T>
-void backward_block(const MaxPool& p, const Block& b, const T* dy, const std::int64_t* index, T* dx, bool add) {
-  double sum[kMaxPoolBlock + 1];  // behind the last position: what went elsewhere
-  std::fill(sum, sum + b.n, 0.0);
-  const auto n = static_cast<std::uint64_t>(b.n);
-  for_choices(p, b, index,
-              [&](std::uint64_t at, std::int64_t o) { sum[std::min(at, n)] += static_cast<double>(dy[o]); });
-  dx += b.origin;
-  if (add)
-    for (std::int64_t i = 0; i < b.n; ++i) dx[i] += static_cast<T>(sum[i]);
-  else
-    for (std::int64_t i = 0; i < b.n; ++i) dx[i] = static_cast<T>(sum[i]);
-}
-
-/// The same where few outputs can have chosen one position.
-template <class T>
-void backward_few(const MaxPool& p, const Block& b, const T* dy, const std::int64_t* index, T* dx, bool add) {
-  dx += b.origin;
-  if (b.ahead > 0) fetch_run(dx, b.n, b.ahead);
-  if (!add) std::fill(dx, dx + b.n, T(0));
-  const auto n = static_cast<std::uint64_t>(b.n);
-  for_choices(p, b, index, [&](std::uint64_t at, std::int64_t o) {
-    if (at < n) dx[at] += dy[o];
-  });
-}
-
-template <class T>
-void backward(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
-  const std::int64_t depth = p.d.in, height = p.h.in, width = p.w.in;
-  // A block is one run of memory: a part of a row, rows of a slice, or slices.
-  const std::int64_t bw = std::min(width, kMaxPoolBlock);
-  const std::int64_t bh = bw < width ? 1 : std::min(height, kMaxPoolBlock / width);
-  const std::int64_t bd = bh < height || bw < width ? 1 : std::min(depth, kMaxPoolBlock / (height * width));
-  const std::int64_t across = ceil_div(width, bw), down = ceil_div(height, bh), deep = ceil_div(depth, bd);
-  const std::int64_t blocks = across * down * deep, size = depth * height * width;
-  const std::int64_t outputs = p.d.out * p.h.out * p.w.out;
-  const bool few = is_in_few(p);
-  const double bytes = double(p.planes) * (double(size + outputs) * sizeof(T) + double(outputs) * sizeof *index);
-  const std::uintptr_t ahead = bytes >= kFarFilled ? beside_ahead() : 0;
-  parallel_for(p.planes * blocks, (size + outputs) / blocks, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t unit = first; unit < last; ++unit) {
-      const std::int64_t plane = unit / blocks, block = unit % blocks;
-      const std::int64_t d = block / (across * down) * bd, h = block / across % down * bh, w = block % across * bw;
-      const std::int64_t d1 = std::min(d + bd, depth), h1 = std::min(h + bh, height), w1 = std::min(w + bw, width);
-      const Block b{(d * height + h) * width + w, (d1 - d) * (h1 - h) * (w1 - w), outputs_over(p.d, d, d1),
-                    outputs_over(p.h, h, h1),     outputs_over(p.w, w, w1),       ahead};
-      const auto run = few ? backward_few<T> : backward_block<T>;
-      run(p, b, dy + plane * outputs, index + plane * outputs, dx + plane * size, add);
-    }
-  });
-}
-
-// --- parameters -----------------------------------------------------------------------------------------------------
-
-MaxPool make_pool(const SlidingPoolParams& q) {
-  const auto axis = [&](int i) {
-    return PoolAxis{q.in[i],
-                    q.out[i],
-                    {.kernel = q.kernel[i],
-                     .stride = q.stride[i],
-                     .padding_left = q.padding_left[i],
-                     .padding_right = q.padding_right[i],
-                     .dilation = q.dilation[i]}};
-  };
-  return {q.planes, axis(0), axis(1), axis(2)};
-}
-
-/// Windows of an adaptive pool that divide an axis evenly are a fixed pool's.
-MaxPool make_pool(const AdaptivePoolParams& q) {
-  const auto axis = [&](int i) {
-    const std::int64_t size = q.in[i] / q.out[i];
-    return q.in[i] % q.out[i] == 0 ? PoolAxis{q.in[i], q.out[i], {size, size}} : PoolAxis{q.in[i], q.out[i], {}, true};
-  };
-  return {q.planes, axis(0), axis(1), axis(2)};
-}
-
-bool is_empty(const AdaptivePoolParams& q) { return q.out[0] == 0 || q.out[1] == 0 || q.out[2] == 0; }
-
 }  // namespace
 
 template <class T>
 void max_pool(const SlidingPoolParams& p, const T* x, T* y, std::int64_t* index) {
-  forward(make_pool(p), x, y, index);
-}
-
-template <class T>
-void max_pool_backward(const SlidingPoolParams& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
-  backward(make_pool(p), dy, index, dx, add);
+  forward(make_max_pool(p), x, y, index);
 }
 
 template <class T>
 void adaptive_max_pool(const AdaptivePoolParams& p, const T* x, T* y, std::int64_t* index) {
-  if (!is_empty(p)) forward(make_pool(p), x, y, index);
-}
-
-template <class T>
-void adaptive_max_pool_backward(const AdaptivePoolParams& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
-  if (!is_empty(p)) return backward(make_pool(p), dy, index, dx, add);
-  if (!add) std::fill(dx, dx + p.planes * p.in[0] * p.in[1] * p.in[2], T(0));
+  if (!p.is_empty()) forward(make_max_pool(p), x, y, index);
 }
 
 void keep_positive(std::int64_t n, float* y, std::int64_t* index) {
@@ -381,14 +243,10 @@ void keep_positive(std::int64_t n, float* y, std::int64_t* index) {
 }
 
 template void max_pool(const SlidingPoolParams&, const float*, float*, std::int64_t*);
-template void max_pool_backward(const SlidingPoolParams&, const float*, const std::int64_t*, float*, bool);
 template void adaptive_max_pool(const AdaptivePoolParams&, const float*, float*, std::int64_t*);
-template void adaptive_max_pool_backward(const AdaptivePoolParams&, const float*, const std::int64_t*, float*, bool);
 #ifndef TAPER_ONLY_FLOAT32
 template void max_pool(const SlidingPoolParams&, const double*, double*, std::int64_t*);
-template void max_pool_backward(const SlidingPoolParams&, const double*, const std::int64_t*, double*, bool);
 template void adaptive_max_pool(const AdaptivePoolParams&, const double*, double*, std::int64_t*);
-template void adaptive_max_pool_backward(const AdaptivePoolParams&, const double*, const std::int64_t*, double*, bool);
 #endif
 
 }  // namespace taper::kernels

@@ -23,6 +23,8 @@ struct AdaptivePoolParams {
   std::int64_t planes = 0;
   std::int64_t in[3] = {1, 1, 1};
   std::int64_t out[3] = {1, 1, 1};
+
+  bool is_empty() const { return out[0] == 0 || out[1] == 0 || out[2] == 0; }
 };
 
 }  // namespace taper::kernels

@@ -1,0 +1,211 @@
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "kernels/ceil_div.hpp"
+#include "kernels/loop_hints.hpp"
+#include "kernels/max_pool.hpp"
+#include "kernels/max_pool_pairs.hpp"
+#include "kernels/max_pool_plan.hpp"
+#include "kernels/parallel.hpp"
+
+namespace taper::kernels {
+
+namespace {
+
+/// Positions of one unit of work that goes by outputs.
+constexpr std::int64_t kMaxPoolBlock = 2048;
+
+/// The outputs whose windows reach into positions [first, last).
+IndexRange outputs_over(const PoolAxis& axis, std::int64_t first, std::int64_t last) {
+  return {axis.over(first).first, axis.over(last - 1).last};
+}
+
+/// Whether a position lies in so few windows that the sum of their gradients needs no double: the first is exact, the
+/// other eight round by half a unit in the last place.
+bool is_in_few(const MaxPool& p) {
+  std::int64_t most = 1;
+  for (const PoolAxis* axis : {&p.d, &p.h, &p.w}) {
+    if (axis->is_adaptive) return false;
+    most *= std::min<std::int64_t>(axis->window.dilation * (axis->window.kernel - 1) / axis->window.stride, 9) + 1;
+  }
+  return most <= 9;
+}
+
+/// Some positions of a plane, `n` of them from `origin` on, and the outputs that may have chosen them.
+struct Block {
+  std::int64_t origin, n;
+  IndexRange d, h, w;
+  std::uintptr_t ahead;  ///< how far ahead memory to be filled is asked for; 0: not at all
+};
+
+/// Calls visit(i, o) for all outputs o of a block's windows, i being the place in the block that was chosen; places
+/// elsewhere are not below its size.
+template <class Visit>
+void for_choices(const MaxPool& p, const Block& b, const std::int64_t* index, const Visit& visit) {
+  const std::uintptr_t ahead = beside_ahead();
+  for (std::int64_t i = b.d.first; i < b.d.last; ++i)
+    for (std::int64_t j = b.h.first; j < b.h.last; ++j) {
+      const std::int64_t row = (i * p.h.out + j) * p.w.out;
+      if (ahead > 0) fetch_run(index + row, p.w.out, ahead);
+      for (std::int64_t o = row + b.w.first; o < row + b.w.last; ++o)
+        visit(static_cast<std::uint64_t>(index[o]) - static_cast<std::uint64_t>(b.origin), o);
+    }
+}
+
+/// dx_i = sum of dy_o over the outputs o with index_o = i, for the positions of a block.
+template <class T>
+void backward_block(const MaxPool& p, const Block& b, const T* dy, const std::int64_t* index, T* dx, bool add) {
+  double sum[kMaxPoolBlock + 1];  // behind the last position: what went elsewhere
+  std::fill(sum, sum + b.n, 0.0);
+  const auto n = static_cast<std::uint64_t>(b.n);
+  for_choices(p, b, index,
+              [&](std::uint64_t at, std::int64_t o) { sum[std::min(at, n)] += static_cast<double>(dy[o]); });
+  dx += b.origin;
+  if (add)
+    for (std::int64_t i = 0; i < b.n; ++i) dx[i] += static_cast<T>(sum[i]);
+  else
+    for (std::int64_t i = 0; i < b.n; ++i) dx[i] = static_cast<T>(sum[i]);
+}
+
+/// The same where few outputs can have chosen one position.
+template <class T>
+void backward_few(const MaxPool& p, const Block& b, const T* dy, const std::int64_t* index, T* dx, bool add) {
+  dx += b.origin;
+  if (b.ahead > 0) fetch_run(dx, b.n, b.ahead);
+  if (!add) std::fill(dx, dx + b.n, T(0));
+  const auto n = static_cast<std::uint64_t>(b.n);
+  for_choices(p, b, index, [&](std::uint64_t at, std::int64_t o) {
+    if (at < n) dx[at] += dy[o];
+  });
+}
+
+/// dx_i = sum of dy_o over the outputs o with index_o = i, block by block, output by output.
+template <class T>
+void scatter(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
+  const std::int64_t depth = p.d.in, height = p.h.in, width = p.w.in;
+  // A block is one run of memory: a part of a row, rows of a slice, or slices.
+  const std::int64_t bw = std::min(width, kMaxPoolBlock);
+  const std::int64_t bh = bw < width ? 1 : std::min(height, kMaxPoolBlock / width);
+  const std::int64_t bd = bh < height || bw < width ? 1 : std::min(depth, kMaxPoolBlock / (height * width));
+  const std::int64_t across = ceil_div(width, bw), down = ceil_div(height, bh), deep = ceil_div(depth, bd);
+  const std::int64_t blocks = across * down * deep, size = depth * height * width;
+  const std::int64_t outputs = p.d.out * p.h.out * p.w.out;
+  const bool few = is_in_few(p);
+  const double bytes = double(p.planes) * (double(size + outputs) * sizeof(T) + double(outputs) * sizeof *index);
+  const std::uintptr_t ahead = bytes >= kFarFilled ? beside_ahead() : 0;
+  parallel_for(p.planes * blocks, (size + outputs) / blocks, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      const std::int64_t plane = unit / blocks, block = unit % blocks;
+      const std::int64_t d = block / (across * down) * bd, h = block / across % down * bh, w = block % across * bw;
+      const std::int64_t d1 = std::min(d + bd, depth), h1 = std::min(h + bh, height), w1 = std::min(w + bw, width);
+      const Block b{(d * height + h) * width + w, (d1 - d) * (h1 - h) * (w1 - w), outputs_over(p.d, d, d1),
+                    outputs_over(p.h, h, h1),     outputs_over(p.w, w, w1),       ahead};
+      const auto run = few ? backward_few<T> : backward_block<T>;
+      run(p, b, dy + plane * outputs, index + plane * outputs, dx + plane * size, add);
+    }
+  });
+}
+
+/// Whether windows cover all of the input side by side, in pairs or fours along rows of a vector or more.
+bool is_side_by_side(const MaxPool& p) {
+  return kVectorWidth > 16 && p.d.is_tiled() && p.h.is_tiled() && p.w.is_tiled() &&
+         (p.w.window.kernel == 2 || p.w.window.kernel == 4) && p.w.out >= kLanes<float> && p.has_narrow_places();
+}
+
+/// The vector a_0, b_0, a_1, b_1, ..., its first half (`kHalf` = 0) or its second.
+template <int kHalf, class V, int... l>
+V in_turns(const V& a, const V& b, std::integer_sequence<int, l...>) {
+  constexpr int n = sizeof...(l);
+  return __builtin_shufflevector(a, b, (l / 2 + kHalf * n / 2 + l % 2 * n)...);
+}
+
+/// dx_i = dy_o if index_o = i, or 0, for the windows o that hold i alone: `K` positions of a row and `rows` rows, the
+/// first of them at `place` of its plane and at dx.
+template <int K>
+void spread_row(const MaxPool& p, const float* dy, const std::int64_t* index, std::int64_t place, float* dx) {
+  constexpr int N = kLanes<float>;
+  constexpr auto turns = std::make_integer_sequence<int, N>();
+  using Place = std::int32_t;
+  using Places = typename Several<Place, N>::type;
+  using Lanes = PairLanes<float, N>;
+  const std::int64_t width = p.w.in, slice = p.h.in * width, out = p.w.out;
+  Places lanes;
+  for (int l = 0; l < N; ++l) lanes[l] = static_cast<Place>(l * K);
+  for (std::int64_t block = 0; block < out; block += N) {
+    // The last vector overlaps the one before, which changes nothing.
+    const std::int64_t o = std::min(block, out - N);
+    // The halves of each number: those in front are places where the others are 0.
+    Places halves[2];
+    halves[0] = several_at<Place, N>(reinterpret_cast<const Place*>(index + o));
+    halves[1] = several_at<Place, N>(reinterpret_cast<const Place*>(index + o) + N);
+    const Places front = Lanes::template of_pairs<0>(halves[0], halves[1]),
+                 behind = Lanes::template of_pairs<1>(halves[0], halves[1]);
+    const Places chosen = Lanes::ordered(front | Places(behind != 0)),
+                 gradient = several_at<Place, N>(reinterpret_cast<const Place*>(dy + o));
+    for (std::int64_t i = 0; i < p.d.window.kernel; ++i)
+      for (std::int64_t j = 0; j < p.h.window.kernel; ++j) {
+        const std::int64_t at = i * slice + j * width + o * K;
+        const Places here = lanes + static_cast<Place>(place + at);
+        Places y[K];
+#pragma GCC unroll 4
+        for (int k = 0; k < K; ++k) y[k] = gradient & (chosen == here + k);
+        // y_0, y_2 and y_1, y_3 take turns, then both.
+        for (int step = 1; step < K; step *= 2) {
+          Places z[K];
+#pragma GCC unroll 2
+          for (int k = 0; k < K / 2; ++k)
+            z[2 * k] = in_turns<0>(y[k], y[k + K / 2], turns), z[2 * k + 1] = in_turns<1>(y[k], y[k + K / 2], turns);
+#pragma GCC unroll 4
+          for (int k = 0; k < K; ++k) y[k] = z[k];
+        }
+#pragma GCC unroll 4
+        for (int k = 0; k < K; ++k) std::memcpy(dx + at + k * N, &y[k], sizeof y[k]);
+      }
+  }
+}
+
+[[gnu::noinline]] void spread(const MaxPool& p, const float* dy, const std::int64_t* index, float* dx) {
+  const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in, each = size / rows;
+  parallel_for(p.planes * rows, each, [=, &p](std::int64_t first, std::int64_t last) {
+    const auto run = p.w.window.kernel == 2 ? spread_row<2> : spread_row<4>;
+    const std::int64_t down = p.h.window.kernel * p.w.in, deep = (p.d.window.kernel - 1) * p.h.in * p.w.in;
+    std::int64_t h = first % p.h.out, place = first % rows / p.h.out * (deep + p.h.out * down) + h * down;
+    float* to = dx + first / rows * size;
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      run(p, dy + unit * p.w.out, index + unit * p.w.out, place, to + place);
+      place += down;
+      if (++h == p.h.out) h = 0, place += deep;
+      if (place == size) place = 0, to += size;
+    }
+  });
+}
+
+template <class T>
+void backward(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
+  if constexpr (std::is_same_v<T, float>)
+    if (!add && is_side_by_side(p)) return spread(p, dy, index, dx);
+  scatter(p, dy, index, dx, add);
+}
+
+}  // namespace
+
+template <class T>
+void max_pool_backward(const SlidingPoolParams& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
+  backward(make_max_pool(p), dy, index, dx, add);
+}
+
+template <class T>
+void adaptive_max_pool_backward(const AdaptivePoolParams& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
+  if (!p.is_empty()) return backward(make_max_pool(p), dy, index, dx, add);
+  if (!add) std::fill(dx, dx + p.planes * p.in[0] * p.in[1] * p.in[2], T(0));
+}
+
+template void max_pool_backward(const SlidingPoolParams&, const float*, const std::int64_t*, float*, bool);
+template void adaptive_max_pool_backward(const AdaptivePoolParams&, const float*, const std::int64_t*, float*, bool);
+template void max_pool_backward(const SlidingPoolParams&, const double*, const std::int64_t*, double*, bool);
+template void adaptive_max_pool_backward(const AdaptivePoolParams&, const double*, const std::int64_t*, double*, bool);
+
+}  // namespace taper::kernels

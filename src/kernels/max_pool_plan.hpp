@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/loop_hints.hpp"
+#include "kernels/pool_axis.hpp"
+#include "kernels/pool_params.hpp"
+
+namespace taper::kernels {
+
+/// The windows of a max pool.
+struct MaxPool {
+  std::int64_t planes;
+  PoolAxis d, h, w;
+
+  /// Whether a place in a plane and some strides together stay below 2^31.
+  bool has_narrow_places() const { return d.in * h.in * w.in < std::int64_t{1} << 30; }
+};
+
+TAPER_FOR_SIZE inline MaxPool make_max_pool(const SlidingPoolParams& q) {
+  const auto axis = [&](int i) {
+    return PoolAxis{q.in[i],
+                    q.out[i],
+                    {.kernel = q.kernel[i],
+                     .stride = q.stride[i],
+                     .padding_left = q.padding_left[i],
+                     .padding_right = q.padding_right[i],
+                     .dilation = q.dilation[i]}};
+  };
+  return {q.planes, axis(0), axis(1), axis(2)};
+}
+
+/// Windows of an adaptive pool that divide an axis evenly are a fixed pool's.
+TAPER_FOR_SIZE inline MaxPool make_max_pool(const AdaptivePoolParams& q) {
+  const auto axis = [&](int i) {
+    const std::int64_t size = q.in[i] / q.out[i];
+    return q.in[i] % q.out[i] == 0 ? PoolAxis{q.in[i], q.out[i], {size, size}} : PoolAxis{q.in[i], q.out[i], {}, true};
+  };
+  return {q.planes, axis(0), axis(1), axis(2)};
+}
+
+}  // namespace taper::kernels
