@@ -459,6 +459,10 @@ def max_pools():
                  "*max pool*")
     yield Mutant("the first tap of equal ones after the second", finite, "        where = tap[1] == best ? at + 1 : where;",
                  "        where = tap[1] == best && where == 0 ? at + 1 : where;", "*max pool*")
+    yield Mutant("the first tap of windows a column apart taken twice", finite, "tap[0] = low, tap[1] = high;",
+                 "tap[0] = low, tap[1] = low;", "rows of any number of windows a column*")
+    yield Mutant("places of windows a column apart as if they were two", finite, "corner + S * k + places[k]",
+                 "corner + 2 * k + places[k]", "rows of any number of windows a column*")
     yield Mutant("a row kept for all slices", finite, "kept_row = i * height + j;", "kept_row = j;", "*max pool*")
     yield Mutant("the last of equals wins", pairs, "return (v > best) | (v != v);", "return (v >= best) | (v != v);",
                  "*max pool*")

@@ -122,8 +122,9 @@ template <class T>
 bool is_small(const MaxPool& p) {
   const Window1d& w = p.w.window;
   return kVectorWidth > 16 && std::is_same_v<T, float> && !p.d.is_adaptive && !p.h.is_adaptive && !p.w.is_adaptive &&
-         p.d.window.dilation == 1 && p.h.window.dilation == 1 && w.dilation == 1 && w.stride == 2 &&
-         (w.kernel == 2 || w.kernel == 3) && w.padding_left <= 1 && p.has_narrow_places();
+         p.d.window.dilation == 1 && p.h.window.dilation == 1 && w.dilation == 1 &&
+         (w.stride == 2 || (w.stride == 1 && kVectorWidth == 64)) && (w.kernel == 2 || w.kernel == 3) &&
+         w.padding_left <= 1 && p.has_narrow_places();
 }
 
 /// The rows [h, h + count) of windows over the slices `d`; returns whether there are loops and all elements are finite.
@@ -131,8 +132,9 @@ template <class T>
 bool small_rows(const MaxPool& p, const Taps& d, std::int64_t h, std::int64_t count, bool is_far, const T* x, T* y,
                 std::int64_t* index) {
   const Window1d &down = p.h.window, &across = p.w.window;
-  const SmallWindows windows{{d.first, d.last},   p.h.in,        p.w.in,  down.kernel, down.stride, down.padding_left,
-                             across.padding_left, across.kernel, p.w.out, is_far};
+  const SmallWindows windows{
+      {d.first, d.last},   p.h.in,        p.w.in,        down.kernel, down.stride, down.padding_left,
+      across.padding_left, across.kernel, across.stride, p.w.out,     is_far};
   return pool_small(windows, x, h, h + count, y, index);
 }
 
