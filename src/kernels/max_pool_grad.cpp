@@ -122,8 +122,8 @@ V in_turns(const V& a, const V& b, std::integer_sequence<int, l...>) {
   return __builtin_shufflevector(a, b, (l / 2 + kHalf * n / 2 + l % 2 * n)...);
 }
 
-/// dx_i = dy_o if index_o = i, or 0, for the windows o that hold i alone: `K` positions of a row and `rows` rows, the
-/// first of them at `place` of its plane and at dx.
+/// dx_i = dy_o if index_o = i, or 0, for the positions i of a row of windows o, which are `K` wide; the first position
+/// is at `place` of its plane, and at dx.
 template <int K>
 void spread_row(const MaxPool& p, const float* dy, const std::int64_t* index, std::int64_t place, float* dx) {
   constexpr int N = kLanes<float>;
