@@ -364,8 +364,8 @@ def norms():
     yield Mutant("biased running variance", batch, "unbiased = n / (n - 1);", "unbiased = n / n;", "running statistics*")
     yield Mutant("momentum the wrong way round", batch, "mean[c] = T((1 - momentum) *", "mean[c] = T(momentum *",
                  "running statistics*")
-    yield Mutant("evaluation's gradient through the batch's moments", batch, "if (p.fixed)\n        scale_run(",
-                 "if (false)\n        scale_run(", "*norm*")
+    yield Mutant("evaluation's gradient through the batch's moments", batch, "if (p.fixed)\n            scale_run(",
+                 "if (false)\n            scale_run(", "*norm*")
     yield Mutant("the rest of the mean dropped in the gradient", loops, "shift = T(-m.rstd * means.first - rest * steep);",
                  "shift = T(-m.rstd * means.first);", "*norm*")
     yield Mutant("evaluation by the batch's statistics", "modules/batch_norm.cpp",

@@ -174,37 +174,40 @@ void scale_run(const T* dy, std::int64_t n, T own, T* dx, bool add) {
       dx, n, add, [=](auto at) __attribute__((always_inline)) { return at(dy) * own; });
 }
 
-/// Channels of long runs: runs are taken as they lie in memory, first for the sums over them, then for dx.
+/// Channels of long runs: first the sums over the runs, then dx. Neighbouring channels are taken together: as many as
+/// the second-level cache holds between the two; of those that it does not hold, a share for each thread, as they lie
+/// in memory.
 template <class T>
 void gradients_of_runs(const BatchNormParams& p, const T* dy, const T* x, const T* w, Moments* moments,
                        const NormGradients<T>& out) {
-  const std::int64_t runs = p.samples * p.channels, n = p.spatial;
+  constexpr std::int64_t kNear = 1 << 19;
+  const std::int64_t n = p.spatial, channels = p.channels, most = ceil_div(channels, max_threads());
+  const std::int64_t bytes = 2 * count_of(p) * std::int64_t{sizeof(T)};
+  const std::int64_t together = bytes <= kNear ? std::min(kNear / bytes, most) : most;
   const bool summed = !p.fixed || out.dw || out.db;
-  auto* const sums = reinterpret_cast<SumPair*>(moments + p.channels);
-  if (summed) {
-    parallel_for(runs, n * kNormCost, [=](std::int64_t first, std::int64_t last) {
-      for (std::int64_t run = first; run < last; ++run)
-        sums[run] = gradient_sums(moments[run % p.channels], n, dy + run * n, x + run * n);
-    });
-    // the sums of dy and dy h over a channel, which take the place of those over its first run
-    parallel_for(p.channels, p.samples * kNormCost, [=](std::int64_t first, std::int64_t last) {
-      for (std::int64_t c = first; c < last; ++c) {
-        for (std::int64_t sample = 1; sample < p.samples; ++sample) sums[c] += sums[sample * p.channels + c];
+  auto* const sums = reinterpret_cast<SumPair*>(moments + channels);
+  const std::int64_t work = 2 * together * count_of(p) * kNormCost;
+  parallel_for(ceil_div(channels, together), work, [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t c0 = first * together; c0 < std::min(last * together, channels); c0 += together) {
+      const std::int64_t c1 = std::min(c0 + together, channels);
+      for (std::int64_t sample = 0; sample < p.samples && summed; ++sample)
+        for (std::int64_t c = c0, run = sample * channels + c; c < c1; ++c, ++run)
+          sums[run] = gradient_sums(moments[c], n, dy + run * n, x + run * n);
+      // the sums of dy and dy h over a channel, which take the place of those over its first run
+      for (std::int64_t c = c0; c < c1 && summed; ++c) {
+        for (std::int64_t sample = 1; sample < p.samples; ++sample) sums[c] += sums[sample * channels + c];
         store_affine(out, c, sums[c]);
       }
-    });
-  }
-  if (!out.dx) return;
-  parallel_for(runs, n * kNormCost, [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t run = first; run < last; ++run) {
-      const std::int64_t c = run % p.channels;
-      const double weight = affine_at(w, c, 1);
-      // dx = w rstd (dy - mean(dy) - h mean(dy h)), h = (x - mean) rstd
-      if (p.fixed)
-        scale_run(dy + run * n, n, T(weight * moments[c].rstd), out.dx + run * n, out.add_dx);
-      else
-        slope_run(moments[c], weight, means_of(p, weight, sums[c]), dy + run * n, x + run * n, n, out.dx + run * n,
-                  out.add_dx);
+      for (std::int64_t sample = 0; sample < p.samples && out.dx; ++sample)
+        for (std::int64_t c = c0, run = sample * channels + c; c < c1; ++c, ++run) {
+          const double weight = affine_at(w, c, 1);
+          // dx = w rstd (dy - mean(dy) - h mean(dy h)), h = (x - mean) rstd
+          if (p.fixed)
+            scale_run(dy + run * n, n, T(weight * moments[c].rstd), out.dx + run * n, out.add_dx);
+          else
+            slope_run(moments[c], weight, means_of(p, weight, sums[c]), dy + run * n, x + run * n, n, out.dx + run * n,
+                      out.add_dx);
+        }
     }
   });
 }
