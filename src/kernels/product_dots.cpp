@@ -1,3 +1,4 @@
+#include "kernels/packs.hpp"
 #include "kernels/product_vector.hpp"
 
 // Products whose terms run along the vectors; each sum is that of a vector's elements.
@@ -9,25 +10,24 @@ namespace {
 template <class T, int R, int C>
 void add_dots(std::int64_t depth, const T* a, std::int64_t lda, const T* b, std::int64_t ldb, double (&total)[R][C]) {
   Vector<T> sum[R][C] = {};
-  std::int64_t k = 0;
-  for (; k + kLanes<T> <= depth; k += kLanes<T>) {
+  const auto add = [&](const auto& get) __attribute__((always_inline)) {
     Vector<T> left[R];
 #pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) left[r] = load(a + r * lda + k);
+    for (int r = 0; r < R; ++r) left[r] = get(a + r * lda);
 #pragma GCC unroll 4
     for (int j = 0; j < C; ++j) {
-      const Vector<T> right = load(b + j * ldb + k);
+      const Vector<T> right = get(b + j * ldb);
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) sum[r][j] = multiply_add(left[r], right, sum[r][j]);
     }
-  }
+  };
+  for (; depth >= kLanes<T>; depth -= kLanes<T>, a += kLanes<T>, b += kLanes<T>)
+    add([](const T* x) { return load(x); });
+  if (depth > 0) add([depth](const T* x) { return load_first(x, depth); });
+#pragma GCC unroll 4
   for (int r = 0; r < R; ++r)
-    for (int j = 0; j < C; ++j) {
-      T dot = 0;
-      for (int i = 0; i < kLanes<T>; ++i) dot += sum[r][j][i];
-      for (std::int64_t t = k; t < depth; ++t) dot += a[r * lda + t] * b[j * ldb + t];
-      total[r][j] += static_cast<double>(dot);
-    }
+#pragma GCC unroll 4
+    for (int j = 0; j < C; ++j) total[r][j] += sum_of_lanes(sum[r][j]);
 }
 
 /// c[r, j] = sum over k of a[r, k] b[j, k] for R rows of a and C rows of b; long sums are joined in double.
