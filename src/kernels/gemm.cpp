@@ -131,8 +131,15 @@ bool is_for_blas([[maybe_unused]] const GemmParams& p) {
 #endif
 }
 
-/// Rows of the smaller operand up to which packing the other one costs more than it saves.
-constexpr std::int64_t kFewRows = 4;
+/// Whether the rows of both operands run along k and packing the larger one costs more than it saves: one has few rows,
+/// or, in any order, some more of long sums, whose lanes are folded once.
+template <class T>
+bool is_few(const GemmParams& p) {
+  if (p.transpose_a || !p.transpose_b || p.packed_b) return false;
+  constexpr std::int64_t few = 4, most = kVectorWidth == 16 ? few : kVectorWidth == 64 && sizeof(T) == 4 ? 24 : 6;
+  const std::int64_t rows = std::min(p.m, p.n);
+  return rows <= few || (p.any_order && rows <= std::min(p.n < p.m ? most / 2 : most, p.k / 20));
+}
 
 /// A product of few rows or few columns whose operands both run along k: dot products.
 template <class T>
@@ -311,7 +318,7 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
     q.ldb = p.k;
     return gemm(q, a, b, c, bias);
   }
-  const bool few = !p.transpose_a && p.transpose_b && !p.packed_b && std::min(p.m, p.n) <= kFewRows;
+  const bool few = is_few<T>(p);
   if (bias != nullptr && (few || p.k > kLongSum || is_for_blas(p))) {
     begin(p, bias, c);
     GemmParams q = p;

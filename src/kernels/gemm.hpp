@@ -10,12 +10,13 @@ namespace taper::kernels {
 /// `lda`, `ldb`, `ldc` are the distances between the stored rows, `stride_*` those between the matrices of the batch;
 /// a stride of 0 in a or b uses the same matrix for all. A transposed operand is stored the other way round
 /// (`transpose_a`: A is [k, m]) and not copied by the caller. With `packed_b` b is what `pack_right` made of it, and
-/// `ldb`, `transpose_b` and `stride_b` do not count.
+/// `ldb`, `transpose_b` and `stride_b` do not count. With `any_order` sums may be other bits than those of the same b
+/// stored the other way round, which is faster for some more rows than few.
 struct GemmParams {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   bool transpose_a = false, transpose_b = false, packed_b = false;
-  bool add = false;
+  bool add = false, any_order = false;
   std::int64_t batch = 1;
   std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
 };

@@ -16,7 +16,8 @@ void linear_forward(const LinearParams& p, const T* x, const T* w, const T* b, T
            .lda = p.in_features,
            .ldb = p.in_features,
            .ldc = p.out_features,
-           .transpose_b = true},
+           .transpose_b = true,
+           .any_order = true},
           x, w, y, b);
 }
 

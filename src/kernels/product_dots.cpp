@@ -45,6 +45,10 @@ void multiply_dots(std::int64_t depth, const T* a, std::int64_t lda, const T* b,
     }
 }
 
+/// Rows of a that are taken together at most: as many as there are registers for.
+template <class T>
+inline constexpr int kDotRows = kVectorWidth == 64 && sizeof(T) == sizeof(float) ? 4 : 2;
+
 /// R rows of a with all rows of b.
 template <class T, int R>
 void multiply_dot_rows(std::int64_t columns, std::int64_t depth, const T* a, std::int64_t lda, const T* b,
@@ -120,10 +124,13 @@ void multiply_line_rows(std::int64_t rows, std::int64_t columns, LineOperands<T>
 template <class T>
 void multiply_contiguous(std::int64_t rows, std::int64_t columns, std::int64_t depth, const T* a, std::int64_t lda,
                          const T* b, std::int64_t ldb, T* c, std::int64_t row, std::int64_t column, bool add) {
-  std::int64_t i = 0;
-  for (; i + 2 <= rows; i += 2)
-    multiply_dot_rows<T, 2>(columns, depth, a + i * lda, lda, b, ldb, c + i * row, row, column, add);
-  if (i < rows) multiply_dot_rows<T, 1>(columns, depth, a + i * lda, lda, b, ldb, c + i * row, row, column, add);
+  const auto run = [&]<int R>(std::integral_constant<int, R>) __attribute__((always_inline)) {
+    for (; rows >= R; rows -= R, a += R * lda, c += R * row)
+      multiply_dot_rows<T, R>(columns, depth, a, lda, b, ldb, c, row, column, add);
+  };
+  if constexpr (kDotRows < T >> 2) run(std::integral_constant<int, kDotRows<T>>());
+  run(std::integral_constant<int, 2>());
+  run(std::integral_constant<int, 1>());
 }
 
 template <class T>

@@ -206,7 +206,7 @@ constexpr TileWidths<T> tile_widths() {
     constexpr bool single = sizeof(T) == sizeof(float);
     if constexpr (single || kVectorWidth == 32 || R == 6)
       tiles.main[kNeither] = multiply_tile<T, R, kMainWidth, kNeither>;
-    if constexpr (single) tiles.main[kB] = multiply_tile<T, R, kMainWidth, kB>;
+    if constexpr (single && (kVectorWidth == 32 || R == 6)) tiles.main[kB] = multiply_tile<T, R, kMainWidth, kB>;
   }
   return tiles;
 }
