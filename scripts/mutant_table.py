@@ -223,6 +223,14 @@ def dense():
     yield Mutant("three vectors by tiles of two", "src/kernels/product_tiles.hpp",
                  "tiles.of[2] = multiply_tile<T, R, 3>;", "tiles.of[2] = multiply_tile<T, R, 2>;",
                  "a matrix product agrees*")
+    dots, any_order = "src/kernels/product_dots.cpp", "products in any order*"
+    yield Mutant("terms that fill no vector left out of dot products", dots, "  if (depth > 0) add(",
+                 "  if (depth > kLanes<T>) add(", any_order)
+    yield Mutant("rows of dot products in the place of the first", dots, "rows -= R, a += R * lda, c += R * row",
+                 "rows -= R, a += R * lda, c += row", any_order)
+    yield Mutant("chains that begin where the first did", "src/kernels/product.cpp",
+                 "    tile.a_at += kChain<T> * tile.a_step, tile.b_at += kChain<T> * tile.b_step;\n", "",
+                 "a matrix product agrees*")
     yield Mutant("bias gradient missing", "src/kernels/linear.cpp",
                  "if (gradients.db != nullptr) linear_backward_bias(p, dy, gradients.db, gradients.add_db);", "",
                  "*linear*")
@@ -342,6 +350,9 @@ def recurrent():
 
 
 def norms():
+    yield Mutant("channels beyond the last of a share", "src/kernels/batch_norm.cpp",
+                 "const std::int64_t c1 = std::min(c0 + together, channels);",
+                 "const std::int64_t c1 = std::min(c0 + together - 1, channels);", "*norm*")
     loops = "src/kernels/norm_loops.hpp"
     moments, rows, batch = "src/kernels/moments.hpp", "src/kernels/row_norm.cpp", "src/kernels/batch_norm.cpp"
     yield Mutant("the rest of the mean dropped", loops, "shift(T(b - (m.mean - static_cast<double>(center) + m.rest) * (m.rstd * w)))",

@@ -204,6 +204,26 @@ TEMPLATE_TEST_CASE("a product has the same bits however its right operand is sto
     }
 }
 
+TEMPLATE_TEST_CASE("products in any order equal their definition, on any number of threads", "", float, double) {
+  for (const auto& [n, k] : {std::array<std::int64_t, 2>{37, 99}, {10, 120}, {67, 500}, {35, 2100}, {21, 4205}})
+    for (std::int64_t rows = 1; rows <= 27; ++rows)
+      for (const bool few_columns : {false, true}) {
+        GemmParams p = few_columns ? params(n, rows, k, false, true) : params(rows, n, k, false, true);
+        p.any_order = true;
+        CAPTURE(p.m, p.n, k);
+        const auto a = numbers<TestType>(size(p.m * k), 16), b = numbers<TestType>(size(p.n * k), 17);
+        const auto bias = numbers<TestType>(size(p.n), 18);
+        auto expected = oracle::gemm(size(p.m), size(p.n), size(k), false, true, a, b);
+        for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += bias[i % size(p.n)];
+        CHECK(same_on_any_threads([&] {
+          std::vector<TestType> c(size(p.m * p.n), TestType(NAN));
+          gemm(p, a.data(), b.data(), c.data(), bias.data());
+          CHECK(relative_error(c, expected) < (sizeof(TestType) == 4 ? 1e-6 : 1e-13));
+          return c;
+        }));
+      }
+}
+
 TEMPLATE_TEST_CASE("a product has the same bits for one, two and three threads", "", float, double) {
   for (const auto& s : {std::array<std::int64_t, 3>{131, 149, 307},
                         {2, 331, 1103},
