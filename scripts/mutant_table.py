@@ -503,7 +503,7 @@ def max_pools():
                  "sum[std::min(at, n)] = static_cast<double>(dy[o]);", "*max pool*")
     yield Mutant("gradients of few windows overwritten", gradients, "if (at < n) dx[at] += dy[o];",
                  "if (at < n) dx[at] = dy[o];", "*max pool*")
-    yield Mutant("many windows' gradients summed as few", gradients, "return most <= 9;", "return true;",
+    yield Mutant("many windows' gradients summed as few", gradients, "return most <= 8;", "return true;",
                  "a gradient that many windows send*")
     beside = "windows side by side give*"
     yield Mutant("indices of 64 bits cut to 32", gradients, "front | Places(behind != 0)", "front", beside)

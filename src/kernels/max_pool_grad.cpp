@@ -23,15 +23,14 @@ IndexRange outputs_over(const PoolAxis& axis, std::int64_t first, std::int64_t l
   return {axis.over(first).first, axis.over(last - 1).last};
 }
 
-/// Whether a position lies in so few windows that the sum of their gradients needs no double: the first is exact, the
-/// other eight round by half a unit in the last place.
+/// Whether a position lies in so few windows that the sum of their gradients needs no double.
 bool is_in_few(const MaxPool& p) {
   std::int64_t most = 1;
   for (const PoolAxis* axis : {&p.d, &p.h, &p.w}) {
     if (axis->is_adaptive) return false;
-    most *= std::min<std::int64_t>(axis->window.dilation * (axis->window.kernel - 1) / axis->window.stride, 9) + 1;
+    most *= std::min<std::int64_t>(axis->window.dilation * (axis->window.kernel - 1) / axis->window.stride, 8) + 1;
   }
-  return most <= 9;
+  return most <= 8;
 }
 
 /// Some positions of a plane, `n` of them from `origin` on, and the outputs that may have chosen them.
