@@ -73,9 +73,10 @@ double fork_cost() {
   return cost.load(std::memory_order_relaxed);
 }
 
-/// The threads that the work is worth: a team pays when each has twice the cost of starting it to do.
+/// The threads that the work is worth: a team pays when each has four times the cost of starting it to do. What they
+/// work on comes from one processor's caches to the others', and the cost is what it is at best.
 int worth(std::int64_t units, double work) {
-  const double each = 2 * fork_cost() * kWorkPerNanosecond;
+  const double each = 4 * fork_cost() * kWorkPerNanosecond;
   const double n = std::min({work / each, double(units), double(max_threads())});
   return n < 2 ? 1 : int(n);
 }
