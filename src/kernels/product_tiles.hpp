@@ -73,8 +73,7 @@ inline constexpr std::int64_t kSide[8] = {
     0, kLanes<T>, 2 * kLanes<T>, 3 * kLanes<T>, 4 * kLanes<T>, 5 * kLanes<T>, 6 * kLanes<T>, 7 * kLanes<T>};
 inline constexpr std::int64_t kSame[8] = {};
 
-/// What a tile multiplies, as in `ListedOperands`, and where its sums go: to = from + the sum. The first terms stand in
-/// no list, as each call waits for them.
+/// What a tile multiplies, as in `ListedOperands`, and where its sums go: to = from + the sum.
 template <class T>
 struct RegisterTile {
   const T* a;
@@ -87,7 +86,7 @@ struct RegisterTile {
   const std::int64_t* b_vector;
   Vectors<const T> from;
   Vectors<T> to;
-  const T *a_at, *b_at;
+  const T *a_at, *b_at;  ///< the first terms of a call, in no list, as it waits for them; b's in the first vector
 };
 
 /// Operands of a tile whose terms are looked up in their lists, not a step apart.
