@@ -226,8 +226,8 @@ def dense():
     dots, any_order = "src/kernels/product_dots.cpp", "products in any order*"
     yield Mutant("terms that fill no vector left out of dot products", dots, "  if (depth > 0) add(",
                  "  if (depth > kLanes<T>) add(", any_order)
-    yield Mutant("rows of dot products in the place of the first", dots, "rows -= R, a += R * lda, c += R * row",
-                 "rows -= R, a += R * lda, c += row", any_order)
+    yield Mutant("rows of dot products in the place of the first", dots, "rows -= R, a += R * lda, c += R * row)",
+                 "rows -= R, a += R * lda, c += row)", any_order)
     yield Mutant("chains that begin where the first did", "src/kernels/product.cpp",
                  "    tile.a_at += kChain<T> * tile.a_step, tile.b_at += kChain<T> * tile.b_step;\n", "",
                  "a matrix product agrees*")
@@ -509,8 +509,8 @@ def max_pools():
     yield Mutant("indices of 64 bits cut to 32", gradients, "front | Places(behind != 0)", "front", beside)
     yield Mutant("the last vector of windows side by side behind the row", gradients,
                  "const std::int64_t o = std::min(block, out - N);", "const std::int64_t o = block;", beside)
-    yield Mutant("halves of windows side by side exchanged", gradients, "(l / 2 + kHalf * n / 2 + l % 2 * n)...",
-                 "(l / 2 + (1 - kHalf) * n / 2 + l % 2 * n)...", beside)
+    yield Mutant("halves of windows side by side exchanged", "src/kernels/vectors.hpp",
+                 "(L / 2 + kHalf * n / 2 + L % 2 * n)...", "(L / 2 + (1 - kHalf) * n / 2 + L % 2 * n)...", beside)
     yield Mutant("gradients of windows side by side stored over others", gradients, "if (!add && is_side_by_side(p))",
                  "if (is_side_by_side(p))", beside)
     yield Mutant("unpooling leaves what was there", "src/kernels/max_unpool.cpp",

@@ -39,13 +39,6 @@ struct SmallRows {
   const T* factors(std::int64_t window) const { return by[class_of(window)]; }
 };
 
-/// The lanes of two vectors in turn, from half of them on or not.
-template <bool half, class V, int... L>
-[[gnu::always_inline]] inline V mixed(V a, V b, LaneList<L...>) {
-  constexpr int n = sizeof...(L);
-  return __builtin_shufflevector(a, b, (L / 2 + (half ? n / 2 : 0) + (L % 2) * n)...);
-}
-
 /// The first vector of a row of `n` elements, and zeros behind.
 template <class T>
 [[gnu::always_inline]] inline Vector<T> load_some(const T* x, std::int64_t n) {
@@ -197,8 +190,8 @@ template <Small kind, int W, class T>
     for (int w = 0; w < W; ++w) {
       const bool is_read = kSums || w + 1 < W;
       const Vector<T> after = is_read ? scaled(w + 1) : even, odd = kSums ? even + moved<1>(even, after, All()) : even;
-      next[2 * w] = mixed<false>(even, odd, All());
-      next[2 * w + 1] = mixed<true>(even, odd, All());
+      next[2 * w] = in_turns<0>(even, odd, All());
+      next[2 * w + 1] = in_turns<1>(even, odd, All());
       even = after;
     }
     if (!kSums || l >= s.to_first) {

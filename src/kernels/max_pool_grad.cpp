@@ -114,13 +114,6 @@ bool is_side_by_side(const MaxPool& p) {
          (p.w.window.kernel == 2 || p.w.window.kernel == 4) && p.w.out >= kLanes<float> && p.has_narrow_places();
 }
 
-/// The vector a_0, b_0, a_1, b_1, ..., its first half (`kHalf` = 0) or its second.
-template <int kHalf, class V, int... l>
-V in_turns(const V& a, const V& b, std::integer_sequence<int, l...>) {
-  constexpr int n = sizeof...(l);
-  return __builtin_shufflevector(a, b, (l / 2 + kHalf * n / 2 + l % 2 * n)...);
-}
-
 /// dx_i = dy_o if index_o = i, or 0, for the positions i of a row of windows o, which are `K` wide; the first position
 /// is at `place` of its plane, and at dx.
 template <int K>
@@ -137,11 +130,9 @@ void spread_row(const MaxPool& p, const float* dy, const std::int64_t* index, st
     // The last vector overlaps the one before, which changes nothing.
     const std::int64_t o = std::min(block, out - N);
     // The halves of each number: those in front are places where the others are 0.
-    Places halves[2];
-    halves[0] = several_at<Place, N>(reinterpret_cast<const Place*>(index + o));
-    halves[1] = several_at<Place, N>(reinterpret_cast<const Place*>(index + o) + N);
-    const Places front = Lanes::template of_pairs<0>(halves[0], halves[1]),
-                 behind = Lanes::template of_pairs<1>(halves[0], halves[1]);
+    const auto* const numbers = reinterpret_cast<const Place*>(index + o);
+    const Places low = several_at<Place, N>(numbers), high = several_at<Place, N>(numbers + N);
+    const Places front = Lanes::template of_pairs<0>(low, high), behind = Lanes::template of_pairs<1>(low, high);
     const Places chosen = Lanes::ordered(front | Places(behind != 0)),
                  gradient = several_at<Place, N>(reinterpret_cast<const Place*>(dy + o));
     for (std::int64_t i = 0; i < p.d.window.kernel; ++i)

@@ -166,8 +166,8 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     for (int i = 0; i < width; ++i) whole = whole && count[i] == full;
     Results results{0, width, count, repeated, whole, add, whole && (!add || x.continues || depth <= kChain<T>)};
     const Vectors<const T> start = add && results.direct ? Vectors<const T>{c, ldc, c_vector} : from;
-    RegisterTile<T> tile{x.a,      x.a_row,  x.a_term, x.a_step, x.b,
-                         x.b_term, x.b_step, b_vector, start,    {c, ldc, c_vector}, nullptr, nullptr};
+    RegisterTile<T> tile{x.a,      x.a_row,  x.a_term, x.a_step,           x.b,     x.b_term,
+                         x.b_step, b_vector, start,    {c, ldc, c_vector}, nullptr, nullptr};
     for (std::int64_t i = 0, n = 0; i < rows; i += results.rows, ++n) {
       std::int64_t height = half ? std::min<std::int64_t>(highest(1), rows - i) : least + (n < taller);
       while (half && all[height - 1].half == nullptr) --height;

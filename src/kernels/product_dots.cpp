@@ -49,14 +49,18 @@ void multiply_dots(std::int64_t depth, const T* a, std::int64_t lda, const T* b,
 template <class T>
 inline constexpr int kDotRows = kVectorWidth == 64 && sizeof(T) == sizeof(float) ? 4 : 2;
 
-/// R rows of a with all rows of b.
+/// The rows of a, R at a time, then fewer, with all rows of b.
 template <class T, int R>
-void multiply_dot_rows(std::int64_t columns, std::int64_t depth, const T* a, std::int64_t lda, const T* b,
-                       std::int64_t ldb, T* c, std::int64_t row, std::int64_t column, bool add) {
-  std::int64_t j = 0;
-  for (; j + 4 <= columns; j += 4)
-    multiply_dots<T, R, 4>(depth, a, lda, b + j * ldb, ldb, c + j * column, row, column, add);
-  for (; j < columns; ++j) multiply_dots<T, R, 1>(depth, a, lda, b + j * ldb, ldb, c + j * column, row, column, add);
+void multiply_dot_rows(std::int64_t rows, std::int64_t columns, std::int64_t depth, const T* a, std::int64_t lda,
+                       const T* b, std::int64_t ldb, T* c, std::int64_t row, std::int64_t column, bool add) {
+  for (; rows >= R; rows -= R, a += R * lda, c += R * row) {
+    std::int64_t j = 0;
+    for (; j + 4 <= columns; j += 4)
+      multiply_dots<T, R, 4>(depth, a, lda, b + j * ldb, ldb, c + j * column, row, column, add);
+    for (; j < columns; ++j) multiply_dots<T, R, 1>(depth, a, lda, b + j * ldb, ldb, c + j * column, row, column, add);
+  }
+  if constexpr (R > 1)
+    if (rows > 0) multiply_dot_rows<T, R / 2>(rows, columns, depth, a, lda, b, ldb, c, row, column, add);
 }
 
 /// Rows of b that a tile of R rows of a takes at most in `multiply_lines`.
@@ -124,13 +128,7 @@ void multiply_line_rows(std::int64_t rows, std::int64_t columns, LineOperands<T>
 template <class T>
 void multiply_contiguous(std::int64_t rows, std::int64_t columns, std::int64_t depth, const T* a, std::int64_t lda,
                          const T* b, std::int64_t ldb, T* c, std::int64_t row, std::int64_t column, bool add) {
-  const auto run = [&]<int R>(std::integral_constant<int, R>) __attribute__((always_inline)) {
-    for (; rows >= R; rows -= R, a += R * lda, c += R * row)
-      multiply_dot_rows<T, R>(columns, depth, a, lda, b, ldb, c, row, column, add);
-  };
-  if constexpr (kDotRows < T >> 2) run(std::integral_constant<int, kDotRows<T>>());
-  run(std::integral_constant<int, 2>());
-  run(std::integral_constant<int, 1>());
+  multiply_dot_rows<T, kDotRows<T>>(rows, columns, depth, a, lda, b, ldb, c, row, column, add);
 }
 
 template <class T>

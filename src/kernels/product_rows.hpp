@@ -44,8 +44,18 @@ template <class T>
 #pragma GCC unroll 1
     for (int more = 0; more < 2; ++more) multiply[more] = all[std::min(least + more, most) - 1].tile(width, lookups);
     T* to = c + v * kLanes<T>;
-    RegisterTile<T> tile{x.a,      x.a_row,  x.a_term, x.a_step,           x.b + v * kLanes<T>,
-                         x.b_term, x.b_step, kSide<T>, {kZeros, 0, kSame}, {to, row, kSide<T>}, nullptr, x.b + v * kLanes<T> + x.b_term[0]};
+    RegisterTile<T> tile{x.a,
+                         x.a_row,
+                         x.a_term,
+                         x.a_step,
+                         x.b + v * kLanes<T>,
+                         x.b_term,
+                         x.b_step,
+                         kSide<T>,
+                         {kZeros, 0, kSame},
+                         {to, row, kSide<T>},
+                         nullptr,
+                         x.b + v * kLanes<T> + x.b_term[0]};
     if (add) tile.from = {to, row, kSide<T>};
     for (std::int64_t line = 0; line < x.lines; ++line) {
       tile.a = x.a + line * x.a_line;

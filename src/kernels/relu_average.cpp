@@ -111,12 +111,11 @@ void relu_average_backward(const AvgPoolParams& p, const float* dy, const std::u
       for (std::int64_t o = 0; o < width; o += kWidth, kept += 4) {
         const std::int64_t c = 2 * o, d = c + kWidth, n = 2 * (width - o);
         const FirstLanes first(n), second(n - kWidth), results(width - o);
-        const Floats each = factor.times(results.load(dy + row * width + o)),
-                     front = average::mixed<false>(each, each, All());
+        const Floats each = factor.times(results.load(dy + row * width + o)), front = in_turns<0>(each, each, All());
         first.store(kept_part(front, kept[0]), above + c);
         first.store(kept_part(front, kept[1]), below + c);
         if (n <= kWidth) continue;
-        const Floats back = average::mixed<true>(each, each, All());
+        const Floats back = in_turns<1>(each, each, All());
         second.store(kept_part(back, kept[2]), above + d);
         second.store(kept_part(back, kept[3]), below + d);
       }

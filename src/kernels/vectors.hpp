@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #if defined(__AVX2__) || defined(__FMA__)
 #include <immintrin.h>
@@ -42,6 +43,13 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline void store(const Vector<T>& v, T* y) {
   std::memcpy(y, &v, sizeof v);
+}
+
+/// The lanes of two vectors in turn: the first vector of them (`kHalf` = 0), or the second.
+template <int kHalf, class V, int... L>
+[[gnu::always_inline]] inline V in_turns(const V& a, const V& b, std::integer_sequence<int, L...>) {
+  constexpr int n = sizeof...(L);
+  return __builtin_shufflevector(a, b, (L / 2 + kHalf * n / 2 + L % 2 * n)...);
 }
 
 #if defined(__AVX2__)
