@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <new>
@@ -41,20 +40,6 @@ double shortest(double total, const Body& body) {
 }
 
 volatile double sink;
-
-/// Those of the processor, or of fewer instructions where TAPER_CPU_CAPABILITY asks for it: the largest first.
-std::vector<const MachineLoops*> usable_loops() {
-  std::vector<const MachineLoops*> found;
-#ifdef TAPER_MACHINE_SETS
-  const char* const named = std::getenv("TAPER_CPU_CAPABILITY");
-  const std::string most = named == nullptr ? "avx512" : named;
-  if (most == "avx512" && __builtin_cpu_supports("avx512f")) found.push_back(&machine_loops_avx512);
-  if (most != "default" && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    found.push_back(&machine_loops_avx2);
-#endif
-  found.push_back(&machine_loops_baseline);
-  return found;
-}
 
 const std::vector<const MachineLoops*> kLoops = usable_loops();
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 /// The loops of `machine.cpp`, compiled once for each set of instructions.
 struct MachineLoops {
@@ -26,7 +27,5 @@ constexpr double kMultiplyAdds = 10 * 40000;
 constexpr std::size_t kElements = 512;
 constexpr double kDivisions = kElements * 500.0;
 
-extern const MachineLoops machine_loops_baseline;
-#ifdef TAPER_MACHINE_SETS
-extern const MachineLoops machine_loops_avx2, machine_loops_avx512;
-#endif
+/// Those of the processor, or of fewer instructions where TAPER_CPU_CAPABILITY asks for it: the largest first.
+std::vector<const MachineLoops*> usable_loops();

@@ -26,12 +26,14 @@ class Result:
     row: object
     times: dict = field(default_factory=dict)  # of the peers that took part, Taper's first
     remarks: list = field(default_factory=list)
+    peaks: list = field(default_factory=list)  # float32 operations a second of the core, in each turn
 
 
-def samples_in_turn(peers, rounds, budget):
+def samples_in_turn(peers, rounds, budget, end_turn=lambda: None):
     """A B A B ...; each list of samples is of one peer. Ends early when the seconds are spent, not before 3 rounds.
 
     After 2 rounds, peers that take 5 times as long as the fastest beside Taper are left alone: they decide nothing.
+    `end_turn` is called after each round.
     """
     repetitions = [peer.repetitions_for(SAMPLE) for peer in peers]
     times = [Times() for _ in peers]
@@ -48,6 +50,7 @@ def samples_in_turn(peers, rounds, budget):
             wall, cpu = peer.sample(count)
             taken.wall.append(wall)
             taken.cpu.append(cpu)
+        end_turn()
     return times
 
 
@@ -60,8 +63,8 @@ def outputs(peer, row, remarks):
         return None
 
 
-def compare(row, peers, rounds, budget):
-    """Times Taper, `peers[0]`, and the others that compute the same."""
+def compare(row, peers, peak, rounds, budget):
+    """Times Taper, `peers[0]`, and the others that compute the same, and in each turn the peak of the core."""
     result = Result(row)
     taking_part, differences = [], []
     for peer in peers:
@@ -82,7 +85,8 @@ def compare(row, peers, rounds, budget):
             continue
         taking_part.append(peer)
         differences.append(apart)
-    for peer, apart, times in zip(taking_part, differences, samples_in_turn(taking_part, rounds, budget)):
+    samples = samples_in_turn(taking_part, rounds, budget, lambda: result.peaks.append(peak.sample()))
+    for peer, apart, times in zip(taking_part, differences, samples):
         times.difference = apart
         result.times[peer.name] = times
     return result

@@ -31,6 +31,7 @@ def row(result, machine, given):
         "remarks": result.remarks,
         "tolerance": asked.tolerance,
         "differences": {name: t.difference for name, t in times.items() if name != "taper"},
+        "peaks": result.peaks,
         "samples": {name: {"wall": t.wall, "cpu": t.cpu} for name, t in times.items()},
     }
     if "taper" not in times:
@@ -38,7 +39,7 @@ def row(result, machine, given):
     seconds = {name: value(t.of(given.clock), given.by) for name, t in times.items()}
     shortest = {name: min(t.of(given.clock)) for name, t in times.items()}
     ours = seconds.pop("taper")
-    bound = machine.bound(asked)
+    bound = machine.bound(asked, result.peaks)
     if bound:
         out["share_of_bound"] = bound / shortest["taper"] / given.threads
     out["ratios"] = {name: theirs / ours for name, theirs in sorted(seconds.items(), key=lambda item: item[1])}

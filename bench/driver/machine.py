@@ -4,11 +4,26 @@ import json
 import math
 import subprocess
 
+from peer import Peer
+
 KINDS = ("read", "write", "copy", "update")
 
 
 def measured(program):
     return json.loads(subprocess.run([program], check=True, capture_output=True, text=True).stdout)
+
+
+class Peak:
+    """Float32 operations a second that one core does at this moment."""
+
+    def __init__(self, program, clock):
+        self.peer, self.clock = Peer(program, 1), clock
+        self.peer.prepare("multiply_add")
+        self.flops = self.peer.values()[0]
+        self.repetitions = self.peer.repetitions_for(2e-3)
+
+    def sample(self):
+        return self.flops / self.peer.sample(self.repetitions)[self.clock == "cpu"]
 
 
 class Machine:
@@ -34,8 +49,10 @@ class Machine:
         share = min(max(math.log(size / low["size"]) / span, 0), 1) if span and size else 0
         return {kind: low[kind] + share * (high[kind] - low[kind]) for kind in KINDS}
 
-    def seconds(self, phase):
-        """Arithmetic and memory run at the same time; of the bytes, as much as possible is copied."""
+    def seconds(self, phase, pace=1):
+        """Arithmetic and memory run at the same time; of the bytes, as much as possible is copied. `pace` is what the
+        core does of its peak.
+        """
         peak = self.constants["peak_float64" if phase.double else "peak_float32"]
         level = self.bandwidth(phase.read + phase.write + phase.update)
         copied = min(phase.read, phase.write)
@@ -46,11 +63,12 @@ class Machine:
             + 2 * phase.update / level["update"]
         )
         slow = phase.divisions / self.constants["divisions"] + phase.roots / self.constants["roots"]
-        return max(phase.flops / peak, slow, moving)
+        return max(phase.flops / peak / pace, slow / pace, moving)
 
-    def bound(self, row):
-        """Seconds that one core needs at least; None where no bound is stated."""
-        return sum(map(self.seconds, row.bound)) or None
+    def bound(self, row, peaks=()):
+        """Seconds that one core needs at least; None where no bound is stated. `peaks` are those of the row's turns."""
+        pace = max(peaks, default=self.constants["peak_float32"]) / self.constants["peak_float32"]
+        return sum(self.seconds(phase, pace) for phase in row.bound) or None
 
     def is_work_bound(self, row):
         """Whether arithmetic is nearly all of it, and enough for two threads."""

@@ -14,10 +14,11 @@ YES = {True: "yes", False: "no", None: ""}
 
 INTRODUCTION = """\
 A ratio is the peer's time over Taper's, of samples taken in turn; it holds against the fastest peer. The share is the
-least time that arithmetic and memory of one core allow over Taper's shortest. A row is met at its ratio; where that
-would pass the bound, at 70 % of the bound (85 % for products and convolutions from 128^3 multiplications on) while
-still ahead of the peer. Outputs are compared before anything is timed. With `--clock cpu` the seconds are those of the
-processor, and with `chrt -f 1` nothing else runs meanwhile: both are for a machine that other programs use too."""
+least time that arithmetic and memory of one core allow over Taper's shortest; arithmetic at the core's peak in the turns
+of the row, as clocks change. A row is met at its ratio; where that would pass the bound, at 70 % of the bound (85 % for
+products and convolutions from 128^3 multiplications on) while still ahead of the peer. Outputs are compared before
+anything is timed. With `--clock cpu` the seconds are those of the processor, and with `chrt -f 1` nothing else runs
+meanwhile: both are for a machine that other programs use too."""
 
 
 def number(x):
