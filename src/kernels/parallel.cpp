@@ -8,8 +8,12 @@
 
 namespace taper::kernels {
 
-void parallel_ranges(std::int64_t units, double work, void (*range)(const void*, std::int64_t, std::int64_t),
-                     const void* body) {
+namespace {
+
+using Range = void (*)(const void*, std::int64_t, std::int64_t);
+
+/// For more than one unit; by a team if that pays.
+[[gnu::noinline]] void share(std::int64_t units, double work, Range range, const void* body) {
 #ifdef _OPENMP
   const threads::Team team(units, work);
   if (team.size() > 1) {
@@ -30,6 +34,16 @@ void parallel_ranges(std::int64_t units, double work, void (*range)(const void*,
 #endif
   (void)work;
   range(body, 0, units);
+}
+
+}  // namespace
+
+void parallel_ranges(std::int64_t units, std::int64_t work_per_unit, Range range, const void* body) {
+  const double work = double(units) * double(work_per_unit);
+  if (units > 1 && work >= threads::kSerialWork)
+    share(units, work, range, body);
+  else if (units > 0)
+    range(body, 0, units);
 }
 
 }  // namespace taper::kernels

@@ -16,10 +16,10 @@ struct WideBound {
   operator I() const;
 };
 
-/// Calls `range(body, first, last)` on consecutive ranges that cover `[0, units)`, whose work together is `work`: by a
-/// team of threads where that pays, which then treat denormal numbers as the caller does.
-void parallel_ranges(std::int64_t units, double work, void (*range)(const void*, std::int64_t, std::int64_t),
-                     const void* body);
+/// Calls `range(body, first, last)` on consecutive ranges that cover `[0, units)`: in parallel when the total work is
+/// worth a team of threads, which then treat denormal numbers as the caller does.
+void parallel_ranges(std::int64_t units, std::int64_t work_per_unit,
+                     void (*range)(const void*, std::int64_t, std::int64_t), const void* body);
 
 /// Calls a range of a body that is known by its address. Out of line, so that every body is compiled once.
 template <class Body>
@@ -28,8 +28,7 @@ template <class Body>
   copy(first, last);
 }
 
-/// Calls `body(first, last)` on consecutive ranges that cover `[0, units)`, in parallel when the total
-/// work is worth a team of threads, which then treat denormal numbers as the caller does.
+/// Calls `body(first, last)` on consecutive ranges that cover `[0, units)`, in parallel as `parallel_ranges` says.
 ///
 /// Where the ranges are cut depends on the number of threads, so a unit's result must not depend on
 /// the range it came in: each unit writes its own outputs, and sums across units go to one slot a unit
@@ -37,11 +36,7 @@ template <class Body>
 template <class Body>
 inline void parallel_for(std::int64_t units, std::int64_t work_per_unit, const Body& body) {
   static_assert(std::is_invocable_v<const Body&, WideBound, WideBound>, "the body must take 64-bit bounds");
-  const double work = double(units) * double(work_per_unit);
-  if (units > 1 && work >= threads::kSerialWork)
-    parallel_ranges(units, work, run_range<Body>, &body);
-  else if (units > 0)
-    run_range<Body>(&body, 0, units);
+  parallel_ranges(units, work_per_unit, run_range<Body>, &body);  // hundreds of callers: all else is behind it
 }
 
 /// Adds the `n` slots of `width` elements each by a binary tree of fixed shape; the sum ends in slot 0.
