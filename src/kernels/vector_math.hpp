@@ -43,6 +43,16 @@ inline ExpParts<V> exp_parts(V x, V beyond = V{}) {
   }
 }
 
+/// The least argument of interest to e^x: less gives 0 all the same.
+template <class V>
+inline constexpr Element<V> kLeastPower = by_size<V>(-104, -746);
+
+/// v, or 0 where e^x is 0: scaled by a power of two, that is exact, and processors take long for what is too small.
+template <class V>
+inline V unless_vanishing(V x, V v) {
+  return x <= kLeastPower<V> ? V{} : v;
+}
+
 #ifdef __AVX512F__
 /// Whether V's function is that for vectors of 64 bytes: of one number too, which counts as sixteen.
 template <class V>
@@ -57,7 +67,7 @@ inline V all_or_one(F f, V x) {
     return f(x);
 }
 
-/// e^x = 2^n e^r for sixteenths n, the roots of two in two parts, for x between the bounds of `vector_exp`, where the
+/// e^x = 2^n e^r for sixteenths n, the roots of two in two parts, for x up to the bound of `vector_exp`, where the
 /// processor looks up sixteen numbers.
 inline FullFloat exp_in_pieces(FullFloat x) {
   static constexpr float kRoot[] = {1,          1.0442737f, 1.0905077f, 1.1387886f, 1.1892071f, 1.2418578f,
@@ -74,34 +84,29 @@ inline FullFloat exp_in_pieces(FullFloat x) {
   const FullFloat rest = fused(r * r, fused(r, 1.6667052e-1f, 5.000162e-1f), r);
   const BitsOf<FullFloat> piece = std::bit_cast<BitsOf<FullFloat>>(shifted);
   const FullFloat root = looked_up(kRoot, piece);
-  return times_power(root + fused(root, rest, looked_up(kRootLow, piece)), n);
+  return times_power(unless_vanishing(x, root + fused(root, rest, looked_up(kRootLow, piece))), n);
 }
 #endif
-
-/// The least argument of interest to e^x: less gives 0 all the same.
-template <class V>
-inline constexpr Element<V> kLeastPower = by_size<V>(-104, -746);
 
 /// e^x for x <= 0, as `vector_exp`.
 template <class V>
 inline V vector_exp_negative(V x) {
-  x = at_least<V>(kLeastPower<V>, x);
 #ifdef __AVX512F__
   if constexpr (kInPieces<V>) return all_or_one(exp_in_pieces, x);
 #endif
-  const auto [shifted, rest] = exp_parts(x);
-  return scaled_down(1 + rest, shifted);
+  const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, x));
+  return scaled_down(unless_vanishing(x, 1 + rest), shifted);
 }
 
 /// e^x: 0.9 ulp.
 template <class V>
 inline V vector_exp(V x) {
-  x = at_least<V>(kLeastPower<V>, at_most<V>(by_size<V>(89, 710), x));
+  x = at_most<V>(by_size<V>(89, 710), x);
 #ifdef __AVX512F__
   if constexpr (kInPieces<V>) return all_or_one(exp_in_pieces, x);
 #endif
-  const auto [shifted, rest] = exp_parts(x);
-  return scaled_by_power(1 + rest, shifted);
+  const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, x));
+  return scaled_by_power(unless_vanishing(x, 1 + rest), shifted);
 }
 
 /// c (e^x - 1) for x <= 0, where c is `factor` + `beyond`; elsewhere unspecified, NaN for NaN: 1.9 ulp.
