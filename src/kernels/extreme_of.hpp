@@ -90,6 +90,20 @@ T extreme_of(const T* x, std::int64_t n) {
   }
 }
 
+/// The first of `n` elements that is `best`, which is one of them; the first NaN if `best` is NaN.
+template <class T>
+[[gnu::noinline]] std::int64_t place_of(T best, const T* x, std::int64_t n) {
+  constexpr std::int64_t kPart = 64;
+  std::int64_t i = 0;
+  for (; i + kPart <= n; i += kPart) {
+    T others = 1;  // 0 if one of the part is it
+    for (std::int64_t k = 0; k < kPart; ++k) others = x[i + k] == best ? T(0) : x[i + k] != x[i + k] ? T(0) : others;
+    if (others == 0) break;
+  }
+  while (i < n - 1 && !(x[i] == best || x[i] != x[i])) ++i;
+  return i;
+}
+
 /// best_c = the best of best_c and of what stands in column c of the `n` rows. Memory that `is_far` is asked for row by
 /// row.
 template <bool largest, class T>

@@ -20,26 +20,14 @@ namespace {
 /// Where the largest of x_0, ..., x_{n - 1} is.
 template <class T>
 std::int64_t find_largest(const T* x, std::int64_t n) {
-  constexpr int kLanes = 16;
   std::int64_t at = 0;
-  if (n < 2 * kLanes) {
+  if (n < 2 * kFullVector<T>) {
     for (std::int64_t i = 1; i < n; ++i) at = exceeds(x[i], x[at]) ? i : at;
     return at;
   }
-  // top_l = max of x_l, x_{l + 16}, ...; then the place of max of top
-  T top[kLanes];
-  std::copy(x, x + kLanes, top);
-  std::int64_t i = kLanes;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int l = 0; l < kLanes; ++l) top[l] = exceeds(x[i + l], top[l]) ? x[i + l] : top[l];
-  for (; i < n; ++i) top[0] = exceeds(x[i], top[0]) ? x[i] : top[0];
-  T best = top[0];
-  for (int l = 1; l < kLanes; ++l) best = exceeds(top[l], best) ? top[l] : best;
-  if (best != best) {
-    for (at = n - 1; x[at] == x[at];) --at;
-    return at;
-  }
-  while (x[at] != best) ++at;
+  const T best = extreme_of<true>(x, n);
+  if (best == best) return place_of(best, x, n);
+  for (at = n - 1; x[at] == x[at];) --at;
   return at;
 }
 
@@ -149,7 +137,12 @@ bool goes_by_rows(const MaxPool& p) {
   if (!RowMaxima<T>::fits(p.w) || (w.kernel > 8 && p.w.out < 8)) return false;
   return w.stride <= 2 || is_one_row(p);
 }
+/// Whether windows are whole rows, which are one run.
+bool takes_rows(const PoolAxis& w) {
+  return w.out == 1 && !w.is_adaptive && w.window.kernel >= w.in && w.window.dilation == 1;
+}
 bool goes_by_columns(const MaxPool& p) {
+  if (takes_rows(p.w)) return false;
   const std::int64_t columns = p.w.is_adaptive ? p.w.in : (p.w.window.kernel - 1) * p.w.window.dilation + 1;
   return !is_one_row(p) && columns <= ColumnMaxima::kMost;
 }
@@ -193,8 +186,18 @@ void forward_quads(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T
   pool_quads<T>(x + place, place, p.w.out, y, index);
 }
 
+/// Planes of one row become the rows of one plane, which are worked on some at a time.
+MaxPool joined(MaxPool p) {
+  if (p.d.in != 1 || p.h.in != 1 || !is_one_row(p) || p.planes == 0 || p.planes >= (std::int64_t{1} << 30) / p.w.in)
+    return p;
+  p.h = {p.planes, p.planes, {.kernel = 1, .stride = 1}};
+  p.planes = 1;
+  return p;
+}
+
 template <class T>
-void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
+void forward(const MaxPool& pool, const T* x, T* y, std::int64_t* index) {
+  const MaxPool p = index == nullptr ? joined(pool) : pool;
   constexpr std::int64_t kSome = 16;  // rows of windows, whose elements stay near
   const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in;
   // Places of float32 take 32 bits.

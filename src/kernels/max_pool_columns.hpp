@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/max_pool_pairs.hpp"
 
@@ -46,12 +47,18 @@ class ColumnMaxima {
       for (std::int64_t l = 0; l < n; ++l) key_[c + l] = key(some[l], rows[l] + static_cast<Place>(start + c + l));
     };
     constexpr float kLowest = -std::numeric_limits<float>::infinity();
-    if (end - begin < N) {
-      for (std::int64_t c = begin; c < end; ++c) find(kLowest, Place(0), c);
-      return;
-    }
     // The last vector overlaps the one before, which changes nothing.
-    for (std::int64_t c = begin; c < end; c += N) find(V{} + kLowest, Places{}, std::min(c, end - N));
+    const auto find_all = [&]<int wide>(std::integral_constant<int, wide>) __attribute__((always_inline)) {
+      using Elements = typename Several<float, wide>::type;
+      using Places = typename Several<Place, wide>::type;
+      for (std::int64_t c = begin; c < end; c += wide) find(Elements{} + kLowest, Places{}, std::min(c, end - wide));
+    };
+    constexpr int half = std::min(N, 8), quarter = std::min(N, 4);
+    const std::int64_t n = end - begin;
+    if (n >= N) return find_all(std::integral_constant<int, N>());
+    if (n >= half) return find_all(std::integral_constant<int, half>());
+    if (n >= quarter) return find_all(std::integral_constant<int, quarter>());
+    for (std::int64_t c = begin; c < end; ++c) find(kLowest, Place(0), c);
   }
 
   /// The place of the largest element of the columns `w`, counted from the first.
@@ -76,8 +83,6 @@ class ColumnMaxima {
   using Key = std::int64_t;
   static constexpr int N = kFullVector<float>;
   static constexpr Place kLast = std::numeric_limits<Place>::max();
-  using V = typename Several<float, N>::type;
-  using Places = typename Several<Place, N>::type;
 
   /// In front the element as an integer of the same order, behind it the place, of numbers the distance from the last.
   static Key key(float v, Place place) {

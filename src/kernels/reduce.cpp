@@ -166,20 +166,6 @@ template <class T>
   }
 }
 
-/// The first of `n` elements that is `best`, which is one of them; the first NaN if `best` is NaN.
-template <class T>
-[[gnu::noinline]] std::int64_t place_of(T best, const T* x, std::int64_t n) {
-  constexpr std::int64_t kPart = 64;
-  std::int64_t i = 0;
-  for (; i + kPart <= n; i += kPart) {
-    T others = 1;  // 0 if one of the part is it
-    for (std::int64_t k = 0; k < kPart; ++k) others = x[i + k] == best ? T(0) : x[i + k] != x[i + k] ? T(0) : others;
-    if (others == 0) break;
-  }
-  while (i < n - 1 && !(x[i] == best || is_nan(x[i]))) ++i;
-  return i;
-}
-
 /// An integer of the size of T, so that one vector holds as many of both.
 template <class T>
 using Number = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
