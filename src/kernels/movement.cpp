@@ -54,10 +54,11 @@ void transpose_square(const T* x, std::int64_t x_row, T* y, std::int64_t y_row) 
   for (int i = 0; i < n; ++i) std::memcpy(y + i * y_row, &v[i], sizeof v[i]);
 }
 
-/// Part of a permutation: y [rows, columns] from x where rows are `row_step` and columns `column_step` apart.
+/// Part of a permutation: [rows, columns] elements, in y rows apart, in x rows and columns.
 struct Matrix {
-  std::int64_t from, row_step, column_step;  ///< elements of x
-  std::int64_t to, rows, columns;            ///< of y
+  std::int64_t rows, columns;
+  std::int64_t from, row_step, column_step;  ///< of x
+  std::int64_t to, to_step;                  ///< of y
   bool is_far;                               ///< whether caches hardly hold x and y
 };
 
@@ -76,13 +77,13 @@ template <class T>
 void move_matrix(const void* all_x, void* all_y, const Matrix& m) {
   const T* const x = static_cast<const T*>(all_x) + m.from;
   T* const y = static_cast<T*>(all_y) + m.to;
-  const auto move = [ =, row_step = m.row_step, column_step = m.column_step, columns = m.columns ](
+  const auto move = [ =, row_step = m.row_step, column_step = m.column_step, to_step = m.to_step ](
       std::int64_t r, std::int64_t c) __attribute__((always_inline)) {
-    std::memcpy(y + r * columns + c, x + r * row_step + c * column_step, sizeof(T));
+    std::memcpy(y + r * to_step + c, x + r * row_step + c * column_step, sizeof(T));
   };
   if (m.column_step == 1) {
     for (std::int64_t r = 0; r < m.rows; ++r)
-      std::memcpy(y + r * m.columns, x + r * m.row_step, static_cast<std::size_t>(m.columns) * sizeof(T));
+      std::memcpy(y + r * m.to_step, x + r * m.row_step, static_cast<std::size_t>(m.columns) * sizeof(T));
     return;
   }
   constexpr std::int64_t kTile = 64 / sizeof(T), kSquare = kVectorWidth / sizeof(T);
@@ -94,11 +95,11 @@ void move_matrix(const void* all_x, void* all_y, const Matrix& m) {
     }
     if (m.is_far) {
       fetch_rows(x + r0 + (c0 + 2 * kTile) * m.column_step, kTile, m.column_step, kTile);
-      fetch_rows(y + r0 * m.columns + c0 + 2 * kTile, kTile, m.columns, kTile);
+      fetch_rows(y + r0 * m.to_step + c0 + 2 * kTile, kTile, m.to_step, kTile);
     }
     for (std::int64_t r = r0; r < r1; r += kSquare)
       for (std::int64_t c = c0; c < c1; c += kSquare)
-        transpose_square(x + r + c * m.column_step, m.column_step, y + r * m.columns + c, m.columns);
+        transpose_square(x + r + c * m.column_step, m.column_step, y + r * m.to_step + c, m.to_step);
   });
 }
 
@@ -109,31 +110,41 @@ void add_matrix(const void* all_x, void* all_y, const Matrix& m) {
   T* const y = static_cast<T*>(all_y) + m.to;
   for_tiles<64 / sizeof(T)>(m, [&](std::int64_t r0, std::int64_t r1, std::int64_t c0, std::int64_t c1) {
     for (std::int64_t r = r0; r < r1; ++r)
-      for (std::int64_t c = c0; c < c1; ++c) y[r * m.columns + c] += x[r * m.row_step + c * m.column_step];
+      for (std::int64_t c = c0; c < c1; ++c) y[r * m.to_step + c] += x[r * m.row_step + c * m.column_step];
   });
 }
 
-/// Calls visit(x, y, matrix) for the matrices of a permutation of elements of `size` bytes.
+/// Calls visit(x, y, matrix) for the matrices of a permutation of elements of `size` bytes: y's last dimension beside
+/// the one that is x's last, or where these are one, the one before it.
 void for_matrices(const PermutePlan& p, std::size_t size, void (*visit)(const void*, void*, const Matrix&),
                   const void* x, void* y) {
   if (p.numel == 0) return;
-  const std::int64_t columns = p.rank > 0 ? p.extent[p.rank - 1] : 1,
-                     column_step = p.rank > 0 ? p.stride[p.rank - 1] : 1;
+  const int last = p.rank - 1;
+  std::int64_t to_stride[Shape::kMaxRank];
+  int across = last - 1;
+  for (std::int64_t d = last, step = 1; d >= 0; step *= p.extent[d--]) {
+    to_stride[d] = step;
+    if (d < last && p.stride[d] == 1) across = int(d);
+  }
+  Matrix m{1, 1, 0, 0, 1, 0, 1, 2 * double(p.numel) * double(size) > kFarRead};
+  if (last >= 0) m.columns = p.extent[last], m.column_step = p.stride[last];
+  if (across >= 0) m.rows = p.extent[across], m.row_step = p.stride[across], m.to_step = to_stride[across];
   // Rows are grouped so that a tile has both sides; one group is one unit of work.
   constexpr std::int64_t kRows = 64;
-  const std::int64_t rows = p.rank > 1 ? p.extent[p.rank - 2] : 1, row_step = p.rank > 1 ? p.stride[p.rank - 2] : 0;
-  const std::int64_t groups = ceil_div(rows, kRows), outer = p.numel / columns / rows;
-  const bool is_far = 2 * double(p.numel) * double(size) > kFarRead;
-  parallel_for(outer * groups, std::min(rows, kRows) * columns, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t unit = first; unit < last; ++unit) {
-      const std::int64_t o = unit / groups, row = unit % groups * kRows;
-      std::int64_t from = row * row_step, rest = o;
-      for (int d = p.rank - 3; d >= 0; --d) {
-        from += rest % p.extent[d] * p.stride[d];
+  const std::int64_t rows = m.rows, groups = ceil_div(rows, kRows), outer = p.numel / m.columns / rows;
+  parallel_for(outer * groups, std::min(rows, kRows) * m.columns, [&](std::int64_t first, std::int64_t end) {
+    Matrix part = m;
+    for (std::int64_t unit = first; unit < end; ++unit) {
+      const std::int64_t row = unit % groups * kRows;
+      std::int64_t rest = unit / groups;
+      part.from = row * m.row_step, part.to = row * m.to_step, part.rows = std::min(rows - row, kRows);
+      for (int d = last - 1; d >= 0; --d) {
+        if (d == across) continue;
+        const std::int64_t i = rest % p.extent[d];
+        part.from += i * p.stride[d], part.to += i * to_stride[d];
         rest /= p.extent[d];
       }
-      visit(x, y,
-            {from, row_step, column_step, (o * rows + row) * columns, std::min(rows - row, kRows), columns, is_far});
+      visit(x, y, part);
     }
   });
 }
@@ -146,20 +157,45 @@ void for_each_slice(std::int64_t outer, std::int64_t work, const Body& body) {
   });
 }
 
+/// y_o = x_o for `outer` runs of `n` elements of this size, so far apart: short ones without a call for each.
+template <class T>
+void copy_runs(const void* all_x, std::int64_t x_step, void* all_y, std::int64_t y_step, std::int64_t outer,
+               std::int64_t n) {
+  const T* const x = static_cast<const T*>(all_x);
+  T* const y = static_cast<T*>(all_y);
+  parallel_for(outer, std::max<std::int64_t>(n, 1), [=](std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t few = 16 / sizeof(T);
+    const auto copy = [&](std::int64_t o, std::int64_t at, std::size_t size) __attribute__((always_inline)) {
+      std::memcpy(y + o * y_step + at, x + o * x_step + at, size);
+    };
+    if (n < few) {
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t o = first; o < last; ++o) copy(o, i, sizeof(T));
+    } else if (n <= 2 * few) {
+      for (std::int64_t o = first; o < last; ++o) copy(o, 0, 16), copy(o, n - few, 16);
+    } else if (n <= 4 * few) {
+      for (std::int64_t o = first; o < last; ++o) copy(o, 0, 32), copy(o, n - 2 * few, 32);
+    } else {
+      for (std::int64_t o = first; o < last; ++o) copy(o, 0, static_cast<std::size_t>(n) * sizeof(T));
+    }
+  });
+}
+
+/// What elements of the size of T are moved as.
+template <class T>
+using Moved = std::conditional_t<sizeof(T) == sizeof(float), float, double>;
+
 }  // namespace
 
 template <class T>
 void permute(std::span<const std::int64_t> x_shape, std::span<const int> dims, const T* x, T* y, bool add) {
-  using AsLarge = std::conditional_t<sizeof(T) == sizeof(float), float, double>;
-  for_matrices(permute_plan(x_shape, dims), sizeof(T), add ? add_matrix<T> : move_matrix<AsLarge>, x, y);
+  for_matrices(permute_plan(x_shape, dims), sizeof(T), add ? add_matrix<T> : move_matrix<Moved<T>>, x, y);
 }
 
 template <class T>
 void narrow(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner, std::int64_t start,
             std::int64_t length) {
-  for_each_slice(outer, length * inner, [=](std::int64_t o) {
-    std::copy_n(x + (o * n + start) * inner, length * inner, y + o * length * inner);
-  });
+  copy_runs<Moved<T>>(x + start * inner, n * inner, y, length * inner, outer, length * inner);
 }
 
 template <class T>
@@ -175,9 +211,7 @@ void narrow_add(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64
 template <class T>
 void place(const T* part, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner, std::int64_t start,
            std::int64_t length) {
-  for_each_slice(outer, length * inner, [=](std::int64_t o) {
-    std::copy_n(part + o * length * inner, length * inner, y + (o * n + start) * inner);
-  });
+  copy_runs<Moved<T>>(part, length * inner, y + start * inner, n * inner, outer, length * inner);
 }
 
 template <class T>

@@ -1,5 +1,6 @@
 #include "kernels/movement.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "support/catch.hpp"
@@ -43,6 +44,9 @@ TEST_CASE("permutations move every element, whatever the rank") {
                                                                  {{2, 3, 5}, {2, 1, 0}},
                                                                  {{2, 3, 5, 7}, {0, 2, 3, 1}},
                                                                  {{2, 3, 5, 7}, {3, 1, 2, 0}},
+                                                                 {{37, 3, 41}, {2, 1, 0}},
+                                                                 {{3, 33, 2, 70}, {3, 0, 2, 1}},
+                                                                 {{2, 35, 3, 34}, {2, 3, 0, 1}},
                                                                  {{2, 1, 3, 1, 5, 1, 2, 3}, {7, 0, 6, 2, 1, 4, 3, 5}},
                                                                  {{3, 0, 5}, {2, 1, 0}}};
   for (const auto& [shape, dims] : cases) {
@@ -73,6 +77,26 @@ TEST_CASE("a part is cut out, and its gradient goes back to where it was") {
   CHECK(dx == expected);
   narrow_add(dx.data(), summed.data(), 2, 5, 3, 1, 2);
   for (std::size_t i = 0; i < 12; ++i) CHECK(summed[i] == 1 + 2 * dy[i]);
+}
+
+TEMPLATE_TEST_CASE("runs of every length are cut out and placed, and nothing beside them", "", float, double,
+                   std::int64_t) {
+  for (std::int64_t length = 0; length <= 20; ++length)
+    for (const std::int64_t outer : {1, 2, 7}) {
+      CAPTURE(length, outer);
+      const std::int64_t n = length + 5, start = 3;
+      std::vector<TestType> x(std::size_t(outer * n)), cut(std::size_t(outer * length) + 8, TestType(-1)), placed = x;
+      std::iota(x.begin(), x.end(), TestType(1));
+      narrow(x.data(), cut.data(), outer, n, 1, start, length);
+      place(cut.data(), placed.data(), outer, n, 1, start, length);
+      for (std::int64_t i = 0; i < outer * n; ++i) {
+        const std::int64_t at = i % n - start;
+        const bool is_part = at >= 0 && at < length;
+        if (is_part) CHECK(cut[std::size_t(i / n * length + at)] == x[std::size_t(i)]);
+        CHECK(placed[std::size_t(i)] == (is_part ? x[std::size_t(i)] : 0));
+      }
+      CHECK(std::all_of(cut.end() - 8, cut.end(), [](TestType v) { return v == -1; }));
+    }
 }
 
 TEST_CASE("parts placed one after the other make a concatenation") {
