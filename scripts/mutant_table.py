@@ -217,6 +217,8 @@ def dense():
                  "    set(tile.from, static_cast<const T*>(total), row, kSide<T>);\n", "", "a matrix product agrees*")
     yield Mutant("vectors side by side wherever they lie", "src/kernels/product_tiles.hpp",
                  "beside[v] = t.b_vector[v] - t.b_vector[0];", "beside[v] = v * kLanes<T>;", "a matrix product agrees*")
+    yield Mutant("batches of columns with each other's strides", "src/kernels/gemm.cpp", "std::swap(q.stride_a, q.stride_b);", "",
+                 "a batch of matrices*")
     yield Mutant("chains as long as a step", "src/kernels/product.cpp",
                  "for (; depth - k > kChain<T>; k += kChain<T>) {", "for (; depth - k > kDeepBlock; k += kChain<T>) {",
                  "a convolution agrees*")
@@ -463,6 +465,13 @@ def max_pools():
     yield Mutant("places of 32 bits in any plane", "src/kernels/max_pool.cpp",
                  "has_room = sizeof(T) == 8 || p.has_narrow_places();", "has_room = true;",
                  "*planes of more than 2^32*")
+    columns = "src/kernels/max_pool_columns.hpp"
+    yield Mutant("narrow vectors of columns beyond the row", columns, "Places{}, std::min(c, end - wide));",
+                 "Places{}, c);", "adaptive max pools equal*")
+    yield Mutant("the first NaN of whole rows chosen", file, "for (at = n - 1; x[at] == x[at];) --at;",
+                 "for (at = 0; x[at] == x[at];) ++at;", "*max pool*")
+    yield Mutant("planes of a row joined though they have several", file,
+                 "if (p.d.in != 1 || p.h.in != 1 || !is_one_row(p)", "if (!is_one_row(p)", "*max pool*")
     finite = "src/kernels/max_pool_small.hpp"
     yield Mutant("elements that are not finite taken as if they were", finite, "if (!is_all_from(0, zero + zeros)) return false;",
                  "if (!is_all_from(0, zero - zero)) return false;", "*max pool*")
@@ -546,6 +555,15 @@ def functions():
                  "powers are within*")
 
 
+def moves():
+    file = "src/kernels/movement.cpp"
+    yield Mutant("every row of a permutation placed behind the one before", file,
+                 "m.row_step = p.stride[across], m.to_step = to_stride[across];",
+                 "m.row_step = p.stride[across], m.to_step = m.columns;", "permutations move*")
+    yield Mutant("short runs without their end", file, "copy(o, 0, 16), copy(o, n - few, 16);",
+                 "copy(o, 0, 16), copy(o, few, 16);", "runs of every length*")
+
+
 def wired():
     graph, reader, embedding = "modules/graph.cpp", "src/config/layers_reader.cpp", "src/kernels/embedding.cpp"
     yield Mutant("a result dropped while it is still read", graph, "if (values_[value].last_reader == i)",
@@ -587,6 +605,6 @@ MUTANTS = [
     mutant
     for family in (geometry, average_pools, convolutions, dense, losses, optimisers, autograd, captured, recurrent, norms,
                    transposed_and_resized, gates, attention, max_pools,
-                   functions, wired)
+                   functions, moves, wired)
     for mutant in family()
 ]

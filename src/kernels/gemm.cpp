@@ -318,6 +318,15 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
     q.ldb = p.k;
     return gemm(q, a, b, c, bias);
   }
+  if (p.n == 1 && p.transpose_a && p.transpose_b && !p.packed_b && p.ldc == 1 && bias == nullptr) {
+    // (A^T b)^T = b^T A, whose vectors lie along A's rows.
+    GemmParams q = p;
+    q.m = 1, q.n = p.m, q.ldc = p.m;
+    q.lda = p.k, q.ldb = p.lda;
+    q.transpose_a = q.transpose_b = false;
+    std::swap(q.stride_a, q.stride_b);
+    return gemm(q, b, a, c, bias);
+  }
   const bool few = is_few<T>(p);
   if (bias != nullptr && (few || p.k > kLongSum || is_for_blas(p))) {
     begin(p, bias, c);

@@ -188,6 +188,37 @@ TEST_CASE("a batch of products uses its strides, and the same matrix for a strid
     }
 }
 
+TEST_CASE("a batch of matrices is multiplied by one column each, or all by one, in every form") {
+  const std::int64_t batch = 3;
+  for (const std::int64_t m : {1, 7, 70, 300})
+    for (const std::int64_t k : {1, 9, 130})
+      for (const bool transpose_a : {false, true})
+        for (const bool transpose_b : {false, true})
+          for (const std::int64_t stride_b : {std::int64_t{0}, k + 2}) {
+            CAPTURE(m, k, transpose_a, transpose_b, stride_b);
+            GemmParams p = params(m, 1, k, transpose_a, transpose_b);
+            p.lda += 3, p.batch = batch, p.stride_b = stride_b, p.stride_c = m + 1;
+            const std::int64_t stored = transpose_a ? k : m;
+            p.stride_a = stored * p.lda + 5;
+            const auto a = numbers<double>(size(batch * p.stride_a), 11),
+                       b = numbers<double>(size(batch * (k + 2)), 12);
+            std::vector<double> c(size(batch * p.stride_c), 7);
+            gemm(p, a.data(), b.data(), c.data());
+            p.add = true;
+            gemm(p, a.data(), b.data(), c.data());
+            for (std::int64_t i = 0; i < batch; ++i) {
+              for (std::int64_t row = 0; row < m; ++row) {
+                double sum = 0;
+                for (std::int64_t t = 0; t < k; ++t)
+                  sum += a[size(i * p.stride_a + (transpose_a ? t * p.lda + row : row * p.lda + t))] *
+                         b[size(i * stride_b + t)];
+                CHECK(std::abs(c[size(i * p.stride_c + row)] - 2 * sum) < 1e-12 * double(k));
+              }
+              CHECK(c[size(i * p.stride_c + m)] == 7);
+            }
+          }
+}
+
 TEMPLATE_TEST_CASE("a product has the same bits however its right operand is stored", "", float, double) {
   // As many rows as few and as several vectors, and as blocks of them.
   for (const std::int64_t m : {5, 8, 16, 17, 31, 32, 33, 48, 64, 97, 112, 113, 128, 129})
