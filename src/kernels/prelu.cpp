@@ -4,23 +4,96 @@
 
 #include "kernels/array.hpp"
 #include "kernels/ceil_div.hpp"
+#include "kernels/lanes.hpp"
+#include "kernels/loop_hints.hpp"
+#include "kernels/packs.hpp"
 #include "kernels/parallel.hpp"
 
 namespace taper::kernels {
 
 namespace {
 
-/// Elements of one channel that are summed in one go.
+/// Elements that one unit works on.
 constexpr std::int64_t kBlock = 4096;
 
-/// Cuts every [inner] into blocks and calls `body(block, channel, first, last)` for elements [first, last) of each.
-template <class Body>
-void for_each_block(const PReLUParams& p, const Body& body) {
-  const std::int64_t blocks = ceil_div(p.inner, kBlock);
-  parallel_for(p.outer * p.channels * blocks, std::min(p.inner, kBlock), [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t b = begin; b < end; ++b) {
-      const std::int64_t plane = b / blocks, first = plane * p.inner + b % blocks * kBlock;
-      body(b, plane % p.channels, first, std::min(first + kBlock, (plane + 1) * p.inner));
+/// A unit is a block of a plane or, where planes have one element, some rows of channels.
+struct PReLUUnits {
+  bool columns;
+  std::int64_t channels, width, all, size, blocks, count;
+
+  TAPER_FOR_SIZE explicit PReLUUnits(const PReLUParams& p)
+      : columns(p.inner == 1 && p.channels > 1),
+        channels(p.channels),
+        width(columns ? channels : p.inner),
+        all(p.outer * channels * p.inner),
+        size(columns ? std::max<std::int64_t>(kBlock / width, 1) * width : std::min(width, kBlock)),
+        blocks(columns ? 1 : ceil_div(width, kBlock)),
+        count(columns ? ceil_div(all, size) : p.outer * channels * blocks) {}
+
+  /// The elements [first, last) of a unit, and the channel of the first.
+  struct Range {
+    std::int64_t first, last, channel;
+  };
+  TAPER_FOR_SIZE Range range(std::int64_t unit) const {
+    if (columns) return {unit * size, std::min(unit * size + size, all), 0};
+    const std::int64_t plane = blocks == 1 ? unit : unit / blocks,
+                       first = plane * width + (unit - plane * blocks) * kBlock;
+    return {first, std::min(first + size, (plane + 1) * width), plane % channels};
+  }
+
+  /// The sum of what the units have for a channel: one number, or one for each channel.
+  TAPER_FOR_SIZE double joined(const double* sums, std::int64_t c) const {
+    const std::int64_t step = channels * blocks;
+    double sum = 0;
+    for (std::int64_t u = c * blocks; u < count * (columns ? channels : 1); u += step)
+      for (std::int64_t b = 0; b < blocks; ++b) sum += sums[u + b];
+    return sum;
+  }
+};
+
+/// dx = dy for x > 0, else w_c dy, if there is `dx`; and the sums of x dy over x <= 0 of each unit, if there is `sums`.
+template <class T>
+[[gnu::noinline]] void sloped(const PReLUUnits& units, const T* x, const T* w, const T* dy, T* dx, bool add,
+                              double* sums) {
+  const auto each = [=](std::int64_t i, T slope) {
+    if (dx) {
+      const T factor = x[i] > 0 ? T(1) : slope, step = factor * dy[i];
+      dx[i] = add ? dx[i] + step : step;
+    }
+  };
+  const auto term = [=](auto at) __attribute__((always_inline)) {
+    auto v = at(x);
+    return v > 0 ? decltype(v){} : v * at(dy);
+  };
+  parallel_for(units.count, units.size, [=, &units](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      auto [first, last, channel] = units.range(unit);
+      // Vectors are for what is trained most.
+      if constexpr (kVectorWidth > 16 && sizeof(T) == sizeof(float))
+        if (!units.columns) {
+          const Vector<T> slope = pack_of(w[channel]);
+          const T *const from = x + first, *const g = dy + first;
+          if (dx)
+            store_packs(
+                dx + first, last - first, add, [=](auto at) __attribute__((always_inline)) {
+                  const Vector<T> some = at(g);
+                  return at(from) > 0 ? some : slope * some;
+                });
+          if (sums)
+            sums[unit] = sum_of(
+                last - first, [=](auto at) __attribute__((always_inline)) {
+                  at.i += first;
+                  return term(at);
+                });
+          continue;
+        }
+      const std::int64_t step = units.columns ? 1 : 0, n = units.columns ? units.channels : 1;
+      if (sums) std::fill_n(sums + unit * n, n, 0.0);
+      for (std::int64_t c = 0; first < last; ++first) {
+        each(first, w[channel + c]);
+        if (sums) sums[unit * n + c] += term(ElementAt{first});
+        c = c + step < n ? c + step : 0;
+      }
     }
   });
 }
@@ -30,34 +103,18 @@ void for_each_block(const PReLUParams& p, const Body& body) {
 template <class T>
 void prelu(const PReLUParams& p, const T* x, const T* w, T* y) {
   // y = x for x > 0, else w_c x
-  for_each_block(p, [=](std::int64_t, std::int64_t c, std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) y[i] = x[i] > 0 ? x[i] : w[c] * x[i];
-  });
+  sloped(PReLUUnits(p), x, w, x, y, false, nullptr);
 }
 
 template <class T>
 void prelu_backward(const PReLUParams& p, const T* x, const T* w, const T* dy, T* dx, bool add_dx, T* dw, bool add_dw) {
-  const std::int64_t blocks = ceil_div(p.inner, kBlock);
-  const Array<double> sums(dw ? p.outer * p.channels * blocks : 0);
-  for_each_block(p, [=, &sums](std::int64_t b, std::int64_t c, std::int64_t first, std::int64_t last) {
-    // dx = dy for x > 0, else w_c dy
-    if (dx)
-      for (std::int64_t i = first; i < last; ++i) {
-        const T step = x[i] > 0 ? dy[i] : w[c] * dy[i];
-        dx[i] = add_dx ? dx[i] + step : step;
-      }
-    if (!dw) return;
-    // dw_c = sum of x dy over x <= 0
-    double sum = 0;
-    for (std::int64_t i = first; i < last; ++i) sum += x[i] > 0 ? 0.0 : double(x[i]) * double(dy[i]);
-    sums[b] = sum;
-  });
-  if (!dw) return;
+  const PReLUUnits units(p);
+  if (!dw) return sloped(units, x, w, dy, dx, add_dx, nullptr);
+  const Array<double> sums(units.count * (units.columns ? p.channels : 1));
+  sloped(units, x, w, dy, dx, add_dx, sums.data());
   for (std::int64_t c = 0; c < p.channels; ++c) {
-    double sum = add_dw ? double(dw[c]) : 0;
-    for (std::int64_t o = 0; o < p.outer; ++o)
-      for (std::int64_t b = 0; b < blocks; ++b) sum += sums[(o * p.channels + c) * blocks + b];
-    dw[c] = T(sum);
+    const double sum = units.joined(sums.data(), c);
+    dw[c] = T(add_dw ? double(dw[c]) + sum : sum);
   }
 }
 

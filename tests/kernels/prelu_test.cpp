@@ -1,5 +1,8 @@
 #include "kernels/prelu.hpp"
 
+#include <cmath>
+#include <limits>
+
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
 
@@ -40,6 +43,53 @@ TEST_CASE("prelu and its gradients are the definition, on every layout") {
   }
 }
 
+TEST_CASE("float32 prelu is the definition bit for bit at all lengths, special values included") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNaN = std::numeric_limits<float>::quiet_NaN();
+  for (const PReLUParams p : {PReLUParams{2, 3, 1},
+                              {2, 3, 7},
+                              {2, 3, 8},
+                              {2, 3, 15},
+                              {1, 2, 16},
+                              {2, 3, 17},
+                              {2, 1, 33},
+                              {1, 1, 4099},
+                              {1, 2, 8209},
+                              {1301, 7, 1},
+                              {3, 4099, 1},
+                              {1, 5, 1},
+                              {37, 1, 1}}) {
+    const std::int64_t n = p.outer * p.channels * p.inner;
+    auto x = test::numbers<float>(n, 1), dy = test::numbers<float>(n, 2);
+    const auto w = test::numbers<float>(p.channels, 3);
+    std::size_t at = 0;
+    for (const float v : {0.0f, -0.0f, kInfinity, -kInfinity, kNaN})
+      if (at < x.size()) x[at++] = v;
+    std::vector<float> y(x.size(), 77.0f);
+    kernels::prelu(p, x.data(), w.data(), y.data());
+    for (const bool add : {false, true}) {
+      auto dx = test::numbers<float>(n, 4);
+      std::vector<float> expected_y(x.size()), expected_dx(x.size()), dw(w.size());
+      std::vector<double> expected_dw(w.size());
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const std::size_t c = i / std::size_t(p.inner) % w.size();
+        expected_y[i] = x[i] > 0 ? x[i] : w[c] * x[i];
+        const float step = x[i] > 0 ? dy[i] : w[c] * dy[i];
+        expected_dx[i] = add ? dx[i] + step : step;
+        if (!(x[i] > 0)) expected_dw[c] += double(x[i]) * double(dy[i]);
+      }
+      kernels::prelu_backward(p, x.data(), w.data(), dy.data(), dx.data(), add, dw.data(), false);
+      INFO(p.outer << " " << p.channels << " " << p.inner);
+      CHECK(test::same_values(y, expected_y));
+      CHECK(test::same_values(dx, expected_dx));
+      for (std::size_t c = 0; c < dw.size(); ++c) {
+        const double expected = expected_dw[c];
+        CHECK((std::isfinite(expected) ? std::abs(double(dw[c]) - expected) <= 1e-7 * (1 + std::abs(expected))
+                                       : test::same_values<float>({dw[c]}, {float(expected)})));
+      }
+    }
+  }
+}
+
 TEST_CASE("a slope's gradient is summed in double, with the same bits on any number of threads") {
   const std::int64_t n = (1 << 24) + 5;
   const std::vector<float> x(std::size_t(n), -1.0f), dy(std::size_t(n), 1.0f), w{0.25f};
@@ -54,5 +104,12 @@ TEST_CASE("a slope's gradient is summed in double, with the same bits on any num
     kernels::prelu_backward(p, values.data(), slopes.data(), gradient.data(), all.data(), false,
                             all.data() + values.size(), false);
     return all;
+  }));
+  const std::int64_t rows = 30011;
+  CHECK(test::same_on_any_threads([&] {
+    std::vector<float> slopes_gradient(5);
+    kernels::prelu_backward<float>({rows * 3 / 5, 5, 1}, x.data(), slopes.data(), values.data(), nullptr, false,
+                                   slopes_gradient.data(), false);
+    return slopes_gradient;
   }));
 }

@@ -50,6 +50,35 @@ TEST_CASE("an element depends on its position alone") {
   CHECK(normal_positions(8) == 8);
 }
 
+TEST_CASE("every fill draws the bits of its positions, of any number of elements from any position on") {
+  for (const std::uint64_t first : {std::uint64_t{0}, (std::uint64_t{1} << 32) - 37, ~std::uint64_t{0} - 90})
+    for (const std::int64_t n : {0, 1, 2, 7, 8, 9, 63, 64, 65, 127, 128, 201}) {
+      const RandomStart r{0xfedcba9876543210u, Stream::dropout, first};
+      const auto size = static_cast<std::size_t>(n);
+      std::vector<float> single(size), dropped(size), normal(size);
+      std::vector<double> uniform(size), dropped_double(size), normal_double(size);
+      std::vector<std::int64_t> whole(size);
+      fill_uniform(r, single.data(), n, 0, 1);
+      fill_uniform(r, uniform.data(), n, 0, 1);
+      fill_normal(r, normal.data(), n, 0, 1);
+      fill_normal(r, normal_double.data(), n, 0, 1);
+      fill_dropout_mask(r, dropped.data(), n, 0.3, 1.5);
+      fill_dropout_mask(r, dropped_double.data(), n, 0.3, 1.5);
+      fill_randint(r, whole.data(), n, -5, 1000);
+      bool same = true;
+      for (std::size_t i = 0; i < size; ++i) {
+        const auto bits = [&](std::size_t k) { return random_bits(r.seed, r.stream, first + k); };
+        const double u = uniform_double(bits(i)), z = normal_pair(bits(i & ~1u), bits(i | 1u))[i & 1u];
+        const double kept = u >= 0.3 ? 1.5 : 0;
+        same = same && single[i] == uniform_float(bits(i)) && uniform[i] == u && normal[i] == float(z) &&
+               normal_double[i] == z && dropped[i] == float(kept) && dropped_double[i] == kept &&
+               whole[i] == std::int64_t(random_below(bits(i), 1005)) - 5;
+      }
+      INFO(first << " " << n);
+      CHECK(same);
+    }
+}
+
 TEST_CASE("uniform numbers fill their interval and never reach its end") {
   std::vector<float> y(kMany);
   fill_uniform(kStart, y.data(), kMany, 2, 5);
