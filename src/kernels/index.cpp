@@ -1,9 +1,12 @@
 #include "kernels/index.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/ceil_div.hpp"
+#include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
+#include "taper/shape.hpp"
 
 namespace taper::kernels {
 
@@ -12,33 +15,103 @@ namespace {
 /// Columns that one unit of a scatter works on: a cache line of doubles or two.
 constexpr std::int64_t kScatterColumns = 16;
 
-std::int64_t elements_of(std::span<const std::int64_t> extents) {
-  std::int64_t n = 1;
-  for (const std::int64_t e : extents) n *= e;
-  return n;
+/// What copies take elements for: their size is all that matters.
+template <class T>
+using Word [[gnu::may_alias]] = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+/// The element of x that each element of some rows of an index names: `at` of the whole index names
+/// x[from + index[at] * stride + j * step], where j counts along the row.
+class Gathered {
+ public:
+  TAPER_FOR_SIZE explicit Gathered(const GatherShape& s)
+      : last_(static_cast<int>(s.x_shape.size()) - 1), width(s.index_shape.back()) {
+    for (int d = last_; d >= 0; --d) {
+      const auto at = static_cast<std::size_t>(d);
+      extent_[d] = s.index_shape[at];
+      step_[d] = d == s.dim ? 0 : size;
+      if (d == s.dim) stride = size;
+      size *= s.x_shape[at];
+      if (d < last_) rows *= extent_[d];
+    }
+    step = step_[last_];
+  }
+
+  /// Goes to a row.
+  TAPER_FOR_SIZE void show(std::int64_t row) {
+    from = 0;
+    for (int d = last_ - 1; d >= 0; --d) {
+      at_[d] = row % extent_[d];
+      from += at_[d] * step_[d];
+      row /= extent_[d];
+    }
+  }
+  [[gnu::noinline]] void next() {
+    for (int d = last_ - 1; d >= 0; --d) {
+      from += step_[d];
+      if (++at_[d] < extent_[d]) return;
+      from -= extent_[d] * step_[d];
+      at_[d] = 0;
+    }
+  }
+
+ private:
+  int last_;
+  std::int64_t extent_[Shape::kMaxRank], step_[Shape::kMaxRank], at_[Shape::kMaxRank];
+
+ public:
+  std::int64_t from = 0, stride = 1, step = 0, width, rows = 1, size = 1;
+};
+
+/// Calls `body(at, from)` for the elements of the rows [first, last) of the index, `at` being the element and `from`
+/// the one of x that it names.
+template <class Body>
+[[gnu::always_inline]] inline void for_each_gathered(Gathered row, const std::int64_t* index, std::int64_t first,
+                                                     std::int64_t last, const Body& body) {
+  row.show(first);
+  for (std::int64_t at = first * row.width; first < last; ++first, row.next()) {
+    const std::int64_t end = at + row.width, stride = row.stride, step = row.step;
+    std::int64_t from = row.from;
+#pragma GCC unroll 2
+    for (; at < end; ++at, from += step) body(at, from + index[at] * stride);
+  }
 }
 
-/// Calls `body(at, from)` for the elements [first, last) of the index, `at` being the element and `from` the one of x
-/// that it names.
-template <class Body>
-void for_each_gathered(const GatherShape& s, const std::int64_t* index, std::int64_t first, std::int64_t last,
-                       const Body& body) {
-  const std::size_t dim = static_cast<std::size_t>(s.dim);
-  for (std::int64_t at = first; at < last; ++at) {
-    std::int64_t rest = at, from = 0, stride = 1;
-    for (std::size_t d = s.x_shape.size(); d-- > 0;) {
-      from += (d == dim ? index[at] : rest % s.index_shape[d]) * stride;
-      rest /= s.index_shape[d];
-      stride *= s.x_shape[d];
+template <class T>
+[[gnu::noinline]] void select_words(const T* x, const std::int64_t* index, T* y, std::int64_t outer, std::int64_t n,
+                                    std::int64_t inner, std::int64_t count) {
+  // y_oj = x_o,index(j)
+  parallel_for(outer * count, std::max<std::int64_t>(inner, 1), [=](std::int64_t first, std::int64_t last) {
+    while (first < last) {
+      const T* const slice = x + first / count * n * inner;
+      const std::int64_t* from = index + first % count;
+      const std::int64_t end = std::min(last, first + count - first % count);
+      if (inner == 1)
+#pragma GCC unroll 2
+        for (; first < end; ++first) y[first] = slice[*from++];
+      for (; first < end; ++first) std::copy_n(slice + *from++ * inner, inner, y + first * inner);
     }
-    body(at, from);
-  }
+  });
+}
+
+template <class T>
+[[gnu::noinline]] void gather_words(const GatherShape& s, const T* x, const std::int64_t* index, T* y) {
+  const Gathered rows(s);
+  // y_i = x_from(i)
+  parallel_for(rows.rows, 4 * rows.width, [=, &rows](std::int64_t first, std::int64_t last) {
+    for_each_gathered(rows, index, first, last, [=](std::int64_t at, std::int64_t from) { y[at] = x[from]; });
+  });
 }
 
 }  // namespace
 
 std::int64_t find_bad_index(const std::int64_t* index, std::int64_t count, std::int64_t n) {
-  for (std::int64_t i = 0; i < count; ++i)
+  // The sign of i or n - 1 - i is set where i is out of range.
+  std::uint64_t signs = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<std::uint64_t>(index[i]);
+    signs |= at | (static_cast<std::uint64_t>(n) - 1 - at);
+  }
+  for (std::int64_t i = 0; static_cast<std::int64_t>(signs) < 0 && i < count; ++i)
     if (index[i] < 0 || index[i] >= n) return i;
   return -1;
 }
@@ -46,11 +119,7 @@ std::int64_t find_bad_index(const std::int64_t* index, std::int64_t count, std::
 template <class T>
 void index_select(const T* x, const std::int64_t* index, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner,
                   std::int64_t count) {
-  // y_oj = x_o,index(j)
-  parallel_for(outer * count, std::max<std::int64_t>(inner, 1), [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t unit = first; unit < last; ++unit)
-      std::copy_n(x + (unit / count * n + index[unit % count]) * inner, inner, y + unit * inner);
-  });
+  select_words(reinterpret_cast<const Word<T>*>(x), index, reinterpret_cast<Word<T>*>(y), outer, n, inner, count);
 }
 
 template <class T>
@@ -59,40 +128,48 @@ void index_select_grad(const T* dy, const std::int64_t* index, T* dx, std::int64
   if (inner == 0) return;
   const std::int64_t blocks = ceil_div(inner, kScatterColumns);
   // dx_o,index(j) += dy_oj for j in order, a unit owning its columns of dx
-  parallel_for(outer * blocks, (n + count) * std::min(inner, kScatterColumns),
-               [=](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t unit = begin; unit < end; ++unit) {
-                   const std::int64_t o = unit / blocks, first = unit % blocks * kScatterColumns,
-                                      last = std::min(inner, first + kScatterColumns);
-                   T* const slice = dx + o * n * inner;
-                   if (!add)
-                     for (std::int64_t r = 0; r < n; ++r)
-                       std::fill(slice + r * inner + first, slice + r * inner + last, T(0));
-                   for (std::int64_t j = 0; j < count; ++j)
-                     for (std::int64_t i = first; i < last; ++i)
-                       slice[index[j] * inner + i] += dy[(o * count + j) * inner + i];
-                 }
-               });
+  parallel_for(
+      outer * blocks, (n + count) * std::min(inner, kScatterColumns), [=](std::int64_t unit, std::int64_t end) {
+        while (unit < end) {
+          // All columns of a slice that are at hand.
+          const std::int64_t o = unit / blocks, block = unit % blocks, some = std::min(end - unit, blocks - block),
+                             first = block * kScatterColumns, width = std::min(inner - first, some * kScatterColumns);
+          unit += some;
+          T* const slice = dx + o * n * inner + first;
+          const T* const from = dy + o * count * inner + first;
+          if (!add) {
+            if (width == inner)
+              std::fill_n(slice, n * inner, T(0));
+            else
+              for (std::int64_t r = 0; r < n; ++r) std::fill_n(slice + r * inner, width, T(0));
+          }
+          if (inner == 1)
+            for (std::int64_t j = 0; j < count; ++j) slice[index[j]] += from[j];
+          else
+            for (std::int64_t j = 0; j < count; ++j) {
+              T* const to = slice + index[j] * inner;
+              TAPER_INDEPENDENT_TURNS
+              for (std::int64_t i = 0; i < width; ++i) to[i] += from[j * inner + i];
+            }
+        }
+      });
 }
 
 template <class T>
 void gather(const GatherShape& s, const T* x, const std::int64_t* index, T* y) {
-  // y_i = x_from(i)
-  parallel_for(elements_of(s.index_shape), 16, [&](std::int64_t first, std::int64_t last) {
-    for_each_gathered(s, index, first, last, [=](std::int64_t at, std::int64_t from) { y[at] = x[from]; });
-  });
+  gather_words(s, reinterpret_cast<const Word<T>*>(x), index, reinterpret_cast<Word<T>*>(y));
 }
 
 template <class T>
 void gather_grad(const GatherShape& s, const T* dy, const std::int64_t* index, T* dx, bool add) {
-  if (!add) std::fill_n(dx, elements_of(s.x_shape), T(0));
-  const std::int64_t count = elements_of(s.index_shape);
-  if (count == 0) return;
+  const Gathered rows(s);
+  if (!add) std::fill_n(dx, rows.size, T(0));
+  if (rows.rows * rows.width == 0) return;
   // Slices along the first dimension share no element of dx, unless that is the dimension indexed.
-  const std::int64_t slices = s.dim == 0 ? 1 : s.index_shape[0], each = count / slices;
+  const std::int64_t slices = s.dim == 0 ? 1 : s.index_shape[0], each = rows.rows / slices;
   // dx_from(i) += dy_i for i in order
-  parallel_for(slices, 16 * each, [&](std::int64_t first, std::int64_t last) {
-    for_each_gathered(s, index, first * each, last * each,
+  parallel_for(slices, 4 * each * rows.width, [=, &rows](std::int64_t first, std::int64_t last) {
+    for_each_gathered(rows, index, first * each, last * each,
                       [=](std::int64_t at, std::int64_t from) { dx[from] += dy[at]; });
   });
 }

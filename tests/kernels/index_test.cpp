@@ -20,6 +20,16 @@ TEST_CASE("the first index out of range is found") {
   CHECK(find_bad_index(index.data(), 4, 3) == 2);
   CHECK(find_bad_index(index.data(), 4, 4) == 3);
   CHECK(find_bad_index(index.data(), 3, 4) == -1);
+  CHECK(find_bad_index(index.data(), 0, 0) == -1);
+  CHECK(find_bad_index(index.data(), 1, 0) == 0);
+  for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{7}, INT64_MIN, INT64_MAX})
+    for (std::int64_t i = 0; i < 23; ++i) {
+      Ints many(23, 6);
+      many[0] = 0;
+      CHECK(find_bad_index(many.data(), 23, 7) == -1);
+      many[std::size_t(i)] = bad;
+      CHECK(find_bad_index(many.data(), 23, 7) == i);
+    }
 }
 
 TEST_CASE("rows are selected, and the gradients of a repeated row add up") {
@@ -68,6 +78,89 @@ TEST_CASE("gather reads along any dimension, from an index that may be smaller")
   }
 }
 
+namespace {
+
+template <class T>
+bool gathers_by_coordinates(const Shape& xs, const Shape& is, int dim, std::uint64_t seed) {
+  Ints index(std::size_t(is.numel()));
+  for (std::size_t i = 0; i < index.size(); ++i)
+    index[i] = std::int64_t(random_bits(seed, Stream::data, i) % 1000) % xs[dim];
+  const auto x = numbers<T>(xs.numel(), seed, -100, 100);
+  std::vector<T> y(index.size(), T(77)), expected(index.size());
+  const auto dy = numbers<double>(is.numel(), seed + 1);
+  Doubles dx(x.size(), 77), expected_dx(x.size()), added = numbers<double>(xs.numel(), seed + 2),
+                                                   expected_added = added;
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    std::int64_t rest = std::int64_t(i), from = 0, stride = 1;
+    for (int d = xs.rank() - 1; d >= 0; --d) {
+      from += (d == dim ? index[i] : rest % is[d]) * stride;
+      rest /= is[d];
+      stride *= xs[d];
+    }
+    expected[i] = x[std::size_t(from)];
+    expected_dx[std::size_t(from)] += dy[i];
+    expected_added[std::size_t(from)] += dy[i];
+  }
+  const GatherShape s{xs, is, dim};
+  gather(s, x.data(), index.data(), y.data());
+  gather_grad(s, dy.data(), index.data(), dx.data(), false);
+  gather_grad(s, dy.data(), index.data(), added.data(), true);
+  return y == expected && dx == expected_dx && added == expected_added;
+}
+
+}  // namespace
+
+TEST_CASE("gather agrees with going by coordinates on 2,000 random shapes of one to five dimensions") {
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+    std::uint64_t position = 0;
+    const auto below = [&](std::int64_t n) {
+      return std::int64_t(random_bits(seed, Stream::init, position++) % std::uint64_t(n));
+    };
+    const int rank = 1 + int(below(5)), dim = int(below(rank));
+    Shape xs, is;
+    for (int d = 0; d < rank; ++d) {
+      const std::int64_t extent = 1 + below(rank == 1 ? 40 : d == rank - 1 ? 19 : 5);
+      xs = xs.concat(Shape{extent});
+      is = is.concat(Shape{d == dim ? below(12) : 1 + below(extent)});
+    }
+    INFO(seed << ", dimension " << dim << " of " << rank);
+    const bool agrees = seed % 3 == 0   ? gathers_by_coordinates<float>(xs, is, dim, seed)
+                        : seed % 3 == 1 ? gathers_by_coordinates<double>(xs, is, dim, seed)
+                                        : gathers_by_coordinates<std::int64_t>(xs, is, dim, seed);
+    CHECK(agrees);
+  }
+}
+
+TEMPLATE_TEST_CASE("rows of any length are selected, and their gradients added in order", "", float, double) {
+  using T = TestType;
+  for (const std::int64_t inner : {1, 2, 7, 8, 15, 16, 17, 31, 33, 53})
+    for (const std::int64_t outer : {1, 3})
+      for (const std::int64_t count : {0, 1, 5, 37}) {
+        const std::int64_t n = 11;
+        Ints index(std::size_t(count), 0);
+        for (std::size_t j = 0; j < index.size(); ++j) index[j] = std::int64_t(j * j * 3 % 11);
+        const auto x = numbers<T>(outer * n * inner, 1), dy = numbers<T>(outer * count * inner, 2);
+        std::vector<T> y(dy.size(), T(77)), expected(dy.size()), dx(x.size(), T(77)), expected_dx(x.size());
+        auto added = numbers<T>(outer * n * inner, 3), expected_added = added;
+        for (std::int64_t o = 0; o < outer; ++o)
+          for (std::int64_t j = 0; j < count; ++j)
+            for (std::int64_t i = 0; i < inner; ++i) {
+              const auto at = std::size_t((o * count + j) * inner + i);
+              const auto from = std::size_t((o * n + index[std::size_t(j)]) * inner + i);
+              expected[at] = x[from];
+              expected_dx[from] += dy[at];
+              expected_added[from] += dy[at];
+            }
+        index_select(x.data(), index.data(), y.data(), outer, n, inner, count);
+        index_select_grad(dy.data(), index.data(), dx.data(), outer, n, inner, count, false);
+        index_select_grad(dy.data(), index.data(), added.data(), outer, n, inner, count, true);
+        INFO(outer << " " << inner << " " << count);
+        CHECK(y == expected);
+        CHECK(dx == expected_dx);
+        CHECK(added == expected_added);
+      }
+}
+
 TEST_CASE("gradients by index have the same bits on any number of threads") {
   Ints index(3001);
   for (std::size_t i = 0; i < index.size(); ++i) index[i] = std::int64_t(i * i % 11);
@@ -77,6 +170,11 @@ TEST_CASE("gradients by index have the same bits on any number of threads") {
     index_select_grad(dy.data(), index.data(), dx.data(), 1, 11, 53, 3001, false);
     return dx;
   }));
+  CHECK(same_on_any_threads([&] {
+    std::vector<float> dx(53 * 11);
+    index_select_grad(dy.data(), index.data(), dx.data(), 53, 11, 1, 3001, false);
+    return dx;
+  }));
   Ints each(3001 * 53);
   for (std::size_t i = 0; i < each.size(); ++i) each[i] = std::int64_t(i * i % 11);
   CHECK(same_on_any_threads([&] {
@@ -84,5 +182,17 @@ TEST_CASE("gradients by index have the same bits on any number of threads") {
     std::vector<float> dx(3001 * 11);
     gather_grad(GatherShape{xs, is, 1}, dy.data(), each.data(), dx.data(), false);
     return dx;
+  }));
+  const auto x = numbers<float>(3001 * 11, 2);
+  CHECK(same_on_any_threads([&] {
+    const Shape xs{3001, 11}, is{3001, 53};
+    std::vector<float> y(each.size());
+    gather(GatherShape{xs, is, 1}, x.data(), each.data(), y.data());
+    return y;
+  }));
+  CHECK(same_on_any_threads([&] {
+    std::vector<float> y(3001 * 3001);
+    index_select(x.data(), index.data(), y.data(), 3001, 11, 1, 3001);
+    return y;
   }));
 }
