@@ -32,25 +32,76 @@ double probability_of(T x, double lse) {
   return static_cast<double>(vector_exp(T(static_cast<double>(x) - lse)));
 }
 
-/// y_j = scale e^(x_j - lse) over a contiguous row, or added to it.
+/// all_c += sum_j w_j (lse_c - x_j) for the rows of a group.
 template <class T>
-void scaled_softmax(const T* x, std::int64_t n, double lse, T scale, T* y, bool add) {
-  const T whole = T(lse), rest = T(lse - static_cast<double>(whole));
-  store_packs(
-      y, n, add, [=](auto at) __attribute__((always_inline)) { return vector_exp((at(x) - whole) - rest) * scale; });
+[[gnu::noinline]] void add_surprises(const SoftmaxGroup& g, const T* x, const T* weight, const double* lse,
+                                     double* all) {
+  constexpr bool kWide = kVectorWidth > 16;  // the baseline is kept small
+  if constexpr (kWide)
+    if (g.contiguous()) {
+      for (std::int64_t c = 0; c < g.width; ++c)
+        all[c] += sum_of(
+            g.n, [ =, log = lse[c], from = x + g.begin(c) ](auto at) __attribute__((always_inline)) {
+              const auto surprise = log - at(from);
+              return weight == nullptr ? surprise : surprise * at(weight);
+            });
+      return;
+    }
+  for (std::int64_t j = 0; j < g.n; ++j) {
+    const double w = weight_of(weight, j);
+    const T* const from = x + g.at(j, 0);
+    const std::int64_t pitch = kWide ? 1 : g.pitch;
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t c = 0; c < g.width; ++c) all[c] += w * (lse[c] - static_cast<double>(from[c * pitch]));
+  }
+}
+
+/// What makes the gradients of a row: dx_j = scale e^(x_j - whole - rest) - less w_j; 0 if it is ignored.
+template <class T>
+struct ClassSlopes {
+  T whole[kSoftmaxRows], rest[kSoftmaxRows], scale[kSoftmaxRows], less[kSoftmaxRows], ignored[kSoftmaxRows];
+};
+
+/// The gradients of a group but for what the targets add; `weight` may be null for ones.
+template <class T>
+[[gnu::noinline]] void class_slopes(const SoftmaxGroup& g, const ClassSlopes<T>& s, const T* x, const T* weight, T* dx,
+                                    bool add) {
+  const bool along_row = g.contiguous();
+  const std::int64_t lines = along_row ? g.width : g.n, length = along_row ? g.n : g.width;
+  for (std::int64_t line = 0; line < lines; ++line) {
+    const std::int64_t begin = along_row ? g.begin(line) : g.at(line, 0);
+    for (AnyPack at{0, length}; at; at.next<T>()) {
+      const auto its = [&](const T* v) { return along_row ? pack_of(v[line]) : at(v); };
+      const Vector<T> w = weight == nullptr ? pack_of(T(1)) : along_row ? at(weight) : pack_of(weight[line]);
+      const Vector<T> e = vector_exp((at(x + begin) - its(s.whole)) - its(s.rest));
+      const Vector<T> d = its(s.ignored) != 0 ? Vector<T>{} : e * its(s.scale) - w * its(s.less);
+      at.store(dx + begin, add ? at(dx + begin) + d : d);
+    }
+  }
 }
 
 }  // namespace
 
 std::int64_t find_bad_target(const std::int64_t* target, std::int64_t count, std::int64_t classes,
                              std::int64_t ignore_index) {
-  for (std::int64_t r = 0; r < count; ++r)
+  // The sign of t or classes - 1 - t is set where t is out of range.
+  std::uint64_t signs = 0;
+  for (std::int64_t r = 0; r < count; ++r) {
+    const auto t = static_cast<std::uint64_t>(target[r]), bad = t | (static_cast<std::uint64_t>(classes) - 1 - t);
+    signs |= target[r] == ignore_index ? 0 : bad;
+  }
+  for (std::int64_t r = 0; static_cast<std::int64_t>(signs) < 0 && r < count; ++r)
     if (target[r] != ignore_index && (target[r] < 0 || target[r] >= classes)) return r;
   return -1;
 }
 
 template <class T>
 double target_weight(const ClassLoss& p, const std::int64_t* target, const T* weight) {
+  if (weight == nullptr) {
+    std::int64_t kept = 0;
+    for (std::int64_t r = 0; r < p.rows(); ++r) kept += target[r] != p.ignore_index;
+    return static_cast<double>(kept);
+  }
   double total = 0;
   for (std::int64_t r = 0; r < p.rows(); ++r)
     if (target[r] != p.ignore_index) total += weight_of(weight, target[r]);
@@ -63,21 +114,15 @@ void cross_entropy(const ClassLoss& p, const T* x, const std::int64_t* target, c
   for_each_softmax_group(p.outer, p.classes, p.inner, [&](const SoftmaxGroup& group) {
     const std::int64_t width = group.width, row = group.row;
     log_sum_exp(group, x, lse + row);
+    double all[kSoftmaxRows] = {};
+    // all = sum_j w_j (lse - x_j)
+    if (smooth > 0) add_surprises(group, x, weight, lse + row, all);
     for (std::int64_t c = 0; c < width; ++c) {
       const std::int64_t t = target[row + c];
-      if (t == p.ignore_index) {
-        loss[row + c] = 0;
-        continue;
-      }
-      // surprise_j = lse - x_j
-      const auto surprise = [&](std::int64_t j) { return lse[row + c] - static_cast<double>(x[group.at(j, c)]); };
-      double value = (1 - smooth) * weight_of(weight, t) * surprise(t);
-      if (smooth > 0) {
-        double all = 0;
-        for (std::int64_t j = 0; j < p.classes; ++j) all += weight_of(weight, j) * surprise(j);
-        value += each * all;
-      }
-      loss[row + c] = T(value);
+      const bool ignored = t == p.ignore_index;
+      const double hit = ignored ? 0 : (1 - smooth) * weight_of(weight, t);
+      const double surprise = lse[row + c] - static_cast<double>(x[group.at(ignored ? 0 : t, c)]);
+      loss[row + c] = ignored ? T(0) : T(hit * surprise + each * all[c]);
     }
   });
 }
@@ -89,38 +134,34 @@ void cross_entropy_grad(const ClassLoss& p, const LossGrad<T>& dy, const T* x, c
   const double spread = smooth > 0 ? each * total_weight(weight, p.classes) : 0;
   for_each_softmax_group(p.outer, p.classes, p.inner, [&](const SoftmaxGroup& group) {
     const std::int64_t width = group.width, row = group.row;
-    double mass[kSoftmaxRows], hit[kSoftmaxRows], g[kSoftmaxRows];
+    ClassSlopes<T> s{};
+    T e[kSoftmaxRows];
     for (std::int64_t c = 0; c < width; ++c) {
-      const bool ignored = target[row + c] == p.ignore_index;
-      hit[c] = ignored ? 0 : (1 - smooth) * weight_of(weight, target[row + c]);
-      mass[c] = hit[c] + spread;
-      g[c] = ignored ? 0 : dy.at(row + c);
+      const std::int64_t t = target[row + c];
+      const bool ignored = t == p.ignore_index;
+      const double g = ignored ? 0 : dy.at(row + c), log = lse[row + c];
+      const double hit = ignored ? 0 : (1 - smooth) * weight_of(weight, t);
+      s.whole[c] = T(log);
+      s.rest[c] = T(log - static_cast<double>(s.whole[c]));
+      s.scale[c] = T((hit + spread) * g);
+      s.less[c] = T(each * g);
+      s.ignored[c] = ignored;
+      e[c] = T(static_cast<double>(x[group.at(ignored ? 0 : t, c)]) - log);
     }
-    if (group.contiguous() && smooth == 0) {
-      for (std::int64_t c = 0; c < width; ++c) {
-        const std::int64_t begin = group.begin(c), t = target[row + c];
-        if (t == p.ignore_index) {
-          if (!add) std::fill_n(dx + begin, p.classes, T(0));
-          continue;
-        }
-        const T d = T(hit[c] * (probability_of(x[begin + t], lse[row + c]) - 1) * g[c]);
-        const T value = add ? dx[begin + t] + d : d;
-        // dx_j = hit (softmax_j - [j = t]) dy
-        scaled_softmax(x + begin, p.classes, lse[row + c], T(hit[c] * g[c]), dx + begin, add);
-        dx[begin + t] = value;
-      }
-      return;
+    // dx_t = (hit (softmax_t - 1) + spread softmax_t - s / classes w_t) dy
+    for (AnyPack at{0, width}; at; at.next<T>()) at.store(e, vector_exp(at(e)));
+    for (std::int64_t c = 0; c < width; ++c) {
+      const std::int64_t t = target[row + c];
+      if (t == p.ignore_index) continue;
+      const double w = weight_of(weight, t), softmax = static_cast<double>(e[c]);
+      const double slope = (1 - smooth) * w * (softmax - 1) + spread * softmax - each * w;
+      const T d = T(slope * dy.at(row + c));
+      e[c] = add ? dx[group.at(t, c)] + d : d;
     }
-    // dx_j = ((hit + spread) softmax_j - hit [j = t] - s / classes w_j) dy
-    for (std::int64_t j = 0; j < p.classes; ++j) {
-      const double part = smooth > 0 ? each * weight_of(weight, j) : 0;
-      for (std::int64_t c = 0; c < width; ++c) {
-        const std::int64_t i = group.at(j, c), t = target[row + c];
-        const double slope = mass[c] * probability_of(x[i], lse[row + c]) - (j == t ? hit[c] : 0) - part;
-        const T d = t == p.ignore_index ? T(0) : T(slope * g[c]);
-        dx[i] = add ? dx[i] + d : d;
-      }
-    }
+    // dx_j = ((hit + spread) softmax_j - s / classes w_j) dy for the others
+    class_slopes(group, s, x, smooth > 0 ? weight : nullptr, dx, add);
+    for (std::int64_t c = 0; c < width; ++c)
+      if (const std::int64_t t = target[row + c]; t != p.ignore_index) dx[group.at(t, c)] = e[c];
   });
 }
 
@@ -191,9 +232,12 @@ void nll_grad(const ClassLoss& p, const LossGrad<T>& dy, const std::int64_t* tar
   // dx_t = -w_t dy, the others 0
   for_each_softmax_group(p.outer, p.classes, p.inner, [&](const SoftmaxGroup& group) {
     const std::int64_t width = group.width, row = group.row;
-    if (!add)
-      for (std::int64_t j = 0; j < p.classes; ++j)
-        for (std::int64_t c = 0; c < width; ++c) dx[group.at(j, c)] = 0;
+    if (!add) {
+      // All at once, or those beside each other.
+      const bool contiguous = group.contiguous();
+      for (std::int64_t j = 0; j < (contiguous ? 1 : p.classes); ++j)
+        std::fill_n(dx + group.at(j, 0), contiguous ? width * p.classes : width, T(0));
+    }
     for (std::int64_t c = 0; c < width; ++c) {
       const std::int64_t t = target[row + c];
       if (t != p.ignore_index) dx[group.at(t, c)] += T(-weight_of(weight, t) * dy.at(row + c));

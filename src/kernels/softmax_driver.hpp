@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/ceil_div.hpp"
+#include "kernels/double_lanes.hpp"
 #include "kernels/extreme_of.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/product.hpp"
@@ -66,10 +67,12 @@ void row_maxima(const SoftmaxGroup& g, const T* x, T* top) {
     for (std::int64_t c = 0; c < g.width; ++c) top[c] = largest_of(x + g.begin(c), g.n)[0];
     return;
   }
-  const auto larger = [](T v, T best) { return v > best || v != v ? v : best; };
-  for (std::int64_t c = 0; c < g.width; ++c) top[c] = kNothing<T>;
-  for (std::int64_t j = 0; j < g.n; ++j)
-    for (std::int64_t c = 0; c < g.width; ++c) top[c] = larger(x[g.at(j, c)], top[c]);
+  for_each_pack<T>(
+      g.width, [&](auto at) __attribute__((always_inline)) {
+        Vector<T> best = pack_of(kNothing<T>);
+        for (std::int64_t j = 0; j < g.n; ++j) best = better_of<true, Vector<T>>(at(x + g.at(j, 0)), best);
+        at.store(top, best);
+      });
 }
 
 /// Calls `use(c, i, e^argument(i, c))` for the elements of rows that lie side by side, where i is the place of the
@@ -120,12 +123,20 @@ template <class T>
       log_sum[c] = g.n <= kShortRow ? short_exponentials(from, g.n, top[c], e) : sum_exp(from, g.n, top[c]);
     }
   } else {
-    std::fill_n(log_sum, g.width, 0.0);
-    for_each_exp<T>(
-        g, [&](std::int64_t i, std::int64_t c) { return x[i] - top[c]; },
-        [&](std::int64_t c, std::int64_t, T e) { log_sum[c] += static_cast<double>(e); });
+    T e[kLanes<T>];
+    for (AnyPack at{0, g.width}; at; at.next<T>()) {
+      const Vector<T> above = at(top);
+      Lanes<kLanes<T>> sum{};
+      for (std::int64_t j = 0; j < g.n; ++j) {
+        store<T>(vector_exp(at(x + g.at(j, 0)) - above), e);
+        sum.add(e);
+      }
+      double sums[kLanes<T>];
+      sum.store(sums);
+      std::copy_n(sums, std::min<std::int64_t>(kLanes<T>, g.width - at.i), log_sum + at.i);
+    }
   }
-  for (std::int64_t c = 0; c < g.width; ++c) log_sum[c] = vector_log(log_sum[c]);
+  for (AnyPack at{0, g.width}; at; at.next<double>()) at.store(log_sum, vector_log(at(log_sum)));
 }
 
 }  // namespace taper::kernels

@@ -163,6 +163,14 @@ TEST_CASE("the first bad target is found, and ignored ones are not bad") {
   CHECK(find_bad_target(t.data(), 5, 4, -100) == 4);
   CHECK(find_bad_target(t.data(), 5, 3, 3) == 1);
   CHECK(find_bad_target(t.data(), 3, 3, -100) == -1);
+  for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{7}, INT64_MIN, INT64_MAX})
+    for (std::int64_t r = 0; r < 23; ++r) {
+      Ints many(23, 6);
+      many[std::size_t(22 - r)] = -100;
+      CHECK(find_bad_target(many.data(), 23, 7, -100) == -1);
+      many[std::size_t(r)] = bad;
+      CHECK(find_bad_target(many.data(), 23, 7, -100) == r);
+    }
 }
 
 TEST_CASE("large logits keep their float precision") {
@@ -179,6 +187,82 @@ TEST_CASE("large logits keep their float precision") {
   CHECK(loss == Approx(std::log(total)).epsilon(1e-6));
   CHECK(dx[0] == Approx(std::exp(-1.0) / total).epsilon(1e-6));
   CHECK(dx[1] == Approx(1 / total - 1).epsilon(1e-6));
+}
+
+TEMPLATE_TEST_CASE("cross entropy and its gradient are the definition at any number of classes and neighbours", "",
+                   float, double) {
+  using T = TestType;
+  const double bound = sizeof(T) == sizeof(float) ? 2e-6 : 1e-14;
+  for (const std::int64_t classes : {1, 2, 7, 8, 9, 16, 17, 33, 100})
+    for (const std::int64_t inner : {1, 5, 8, 17, 64, 71})
+      for (const double smoothing : {0.0, 0.1})
+        for (const bool weighted : {false, true}) {
+          const ClassLoss p{3, classes, inner, -1, smoothing};
+          const auto rows = static_cast<std::size_t>(p.rows());
+          auto x = numbers<T>(p.rows() * classes, 1, -5, 5);
+          const auto weights = numbers<T>(classes, 2, 0.5, 2), dy = numbers<T>(p.rows(), 3);
+          const T* const weight = weighted ? weights.data() : nullptr;
+          Ints target(rows);
+          for (std::size_t r = 0; r < rows; ++r) target[r] = r % 5 == 2 ? -1 : std::int64_t(r * 7) % classes;
+          const auto at = [&](std::size_t r, std::int64_t j) {
+            const auto row = std::int64_t(r);
+            return std::size_t((row / inner * classes + j) * inner + row % inner);
+          };
+          // Far below the others, and not a number where it counts nothing.
+          if (classes > 1) x[at(0, target[0] == 0 ? 1 : 0)] = T(-500);
+          x[at(2, 0)] = std::numeric_limits<T>::quiet_NaN();
+          Doubles expected_loss(rows), expected(x.size());
+          for (std::size_t r = 0; r < rows; ++r) {
+            if (target[r] < 0) continue;
+            double top = -1e300, sum = 0, all = 0, spread = 0;
+            const auto w = [&](std::int64_t j) { return weighted ? double(weights[std::size_t(j)]) : 1.0; };
+            for (std::int64_t j = 0; j < classes; ++j) top = std::max(top, double(x[at(r, j)]));
+            for (std::int64_t j = 0; j < classes; ++j) sum += std::exp(double(x[at(r, j)]) - top);
+            const double lse = top + std::log(sum), each = smoothing / double(classes);
+            for (std::int64_t j = 0; j < classes; ++j) all += each * w(j) * (lse - double(x[at(r, j)]));
+            for (std::int64_t j = 0; j < classes; ++j) spread += each * w(j);
+            const std::int64_t t = target[r];
+            const double hit = (1 - smoothing) * w(t);
+            expected_loss[r] = hit * (lse - double(x[at(r, t)])) + all;
+            for (std::int64_t j = 0; j < classes; ++j)
+              expected[at(r, j)] =
+                  ((hit + spread) * std::exp(double(x[at(r, j)]) - lse) - (j == t ? hit : 0) - each * w(j)) *
+                  double(dy[r]) * 0.5;
+          }
+          std::vector<T> loss(rows, T(77)), dx(x.size(), T(77)), added(x.size(), T(0.25));
+          Doubles lse(rows);
+          const LossGrad<T> g{dy.data(), false, 0.5};
+          cross_entropy(p, x.data(), target.data(), weight, loss.data(), lse.data());
+          cross_entropy_grad(p, g, x.data(), target.data(), weight, lse.data(), dx.data(), false);
+          cross_entropy_grad(p, g, x.data(), target.data(), weight, lse.data(), added.data(), true);
+          INFO(classes << " classes, " << inner << " neighbours, smoothing " << smoothing
+                       << (weighted ? ", weights" : ""));
+          CHECK(distance(loss, expected_loss) < bound);
+          CHECK(distance(dx, expected) < bound);
+          for (double& v : expected) v += 0.25;
+          CHECK(distance(added, expected) < bound);
+          double total = 0;
+          for (std::size_t r = 0; r < rows; ++r)
+            if (target[r] >= 0) total += weighted ? double(weights[std::size_t(target[r])]) : 1;
+          CHECK(std::abs(target_weight(p, target.data(), weight) - total) < 1e-9);
+        }
+}
+
+TEST_CASE("the gradient of negative log likelihood is 0 but for the targets, on every layout") {
+  for (const std::int64_t inner : {1, 7, 64, 71})
+    for (const std::int64_t classes : {1, 5, 100}) {
+      const ClassLoss p{23, classes, inner, -1};
+      Ints target(std::size_t(p.rows()));
+      for (std::size_t r = 0; r < target.size(); ++r) target[r] = r % 3 == 1 ? -1 : std::int64_t(r) % classes;
+      const auto dy = numbers<float>(p.rows(), 1);
+      std::vector<float> dx(std::size_t(p.rows() * classes), 77.0f), expected(dx.size());
+      for (std::size_t r = 0; r < target.size(); ++r) {
+        const auto row = std::int64_t(r);
+        if (target[r] >= 0) expected[std::size_t((row / inner * classes + target[r]) * inner + row % inner)] = -dy[r];
+      }
+      nll_grad<float>(p, {dy.data(), false, 1}, target.data(), nullptr, dx.data(), false);
+      CHECK(dx == expected);
+    }
 }
 
 TEST_CASE("cross entropy gives the same bits on any number of threads") {

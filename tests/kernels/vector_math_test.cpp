@@ -327,6 +327,9 @@ TEST_CASE("vectorised maps follow PyTorch at infinities, NaN, zeros and the ends
   const float inf = INFINITY, nan = NAN, tiny = std::numeric_limits<float>::denorm_min();
   const std::vector<float> x = {inf, -inf, nan, 0, -104, 89, 88.5f, -100, -1};
   CHECK(same_values(mapped<Exp>(x), {inf, 0, nan, 1, 0, inf, std::exp(88.5f), 27 * tiny, std::exp(-1.0f)}));
+  const std::vector<float> far = {-105, -200, -700, -999, -1001, -1e6f, -3e38f};
+  CHECK(same_values(mapped<Exp>(far), std::vector<float>(7)));
+  CHECK(same_values(mapped<Sigmoid>(far), std::vector<float>(7)));
   CHECK(same_values(mapped<Log>(x), {inf, nan, nan, -inf, nan, 4.48863637f, 4.48300255f, nan, nan}));
   CHECK(same_values(mapped<Log>(std::vector<float>{tiny}), {-103.278929f}));
   CHECK(same_values(mapped<Log1p>(std::vector<float>{inf, -inf, nan, -1, -2, tiny}), {inf, nan, nan, -inf, nan, tiny}));
