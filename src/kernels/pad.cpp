@@ -1,8 +1,13 @@
 #include "kernels/pad.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <type_traits>
 
+#include "kernels/lanes.hpp"
+#include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/vectors.hpp"
 
 namespace taper::kernels {
 
@@ -50,17 +55,39 @@ struct PadAxis {
   }
 };
 
-/// The input row that output row `row` of a plane copies, or `kOutside`.
-std::int64_t source_row(const PadPlan& p, std::int64_t row) {
+/// The outputs in front of those inside and behind them, and what they copy: elements in order or back, one, or none.
+struct PadEdges {
+  std::int64_t end[2], first[2], source[2], step;
+
+  TAPER_FOR_SIZE explicit PadEdges(const PadAxis& a)
+      : end{a.inside(), a.out},
+        first{0, a.behind()},
+        source{a.source(0), a.source(a.behind())},
+        step(a.kind == PadKind::reflect    ? -1
+             : a.kind == PadKind::circular ? 1
+                                           : 0) {}
+
+  /// Calls `body(i, j)` for outputs i and their source j, or `kOutside`.
+  template <class Body>
+  [[gnu::always_inline]] void for_each(const Body& body) const {
+    for (int side = 0; side < 2; ++side) {
+      std::int64_t j = source[side];
+      for (std::int64_t i = first[side]; i < end[side]; ++i, j += step) body(i, j);
+    }
+  }
+};
+
+/// The block of all planes' inputs in front of dimension `d` that block `block` of the outputs copies, or `kOutside`.
+TAPER_FOR_SIZE std::int64_t source_block(const PadPlan& p, int d, std::int64_t block) {
   std::int64_t at = 0, stride = 1;
-  for (int d = p.rank - 2; d >= 0; --d) {
-    const std::int64_t j = PadAxis(p, d).source(row % p.out[d]);
+  while (--d >= 0) {
+    const std::int64_t j = PadAxis(p, d).source(block % p.out[d]);
     if (j == kOutside) return kOutside;
-    row /= p.out[d];
+    block /= p.out[d];
     at += j * stride;
     stride *= p.in[d];
   }
-  return at;
+  return at + block * stride;
 }
 
 std::int64_t rows(const std::int64_t* extent, int rank) {
@@ -93,21 +120,95 @@ void for_row_copies(const PadPlan& p, std::int64_t row, const Body& body) {
 
 /// The gradient of one row of a replicate padding, which may copy an element any number of times.
 template <class T>
-void replicate_row_grad(const PadPlan& p, std::int64_t row, const T* dy_plane, T* dx, bool add) {
-  const PadAxis last(p, p.rank - 1);
+void replicate_row_grad(const PadPlan& p, const PadAxis& last, std::int64_t row, const T* dy_plane, T* dx, bool add) {
   constexpr std::int64_t width = 256;
+  const std::int64_t inside = last.inside(), behind = last.behind();
   for (std::int64_t begin = 0; begin < last.in; begin += width) {
     const std::int64_t end = std::min(last.in, begin + width);
-    double sum[width] = {};
+    double sum[width];
+    for (std::int64_t j = 0; j < end - begin; j += kLanes<double>) store<double>(Doubles{}, sum + j);
     // sum_j = the sum of dy over all copies of element j
     for_row_copies(p, row, [&](std::int64_t out_row) {
       const T* const from = dy_plane + out_row * last.out;
-      for (std::int64_t j = begin; j < end; ++j)
-        for (auto [i, stop] = last.copies(j); i < stop; ++i) sum[j - begin] += static_cast<double>(from[i]);
+      const std::int64_t first = std::max(begin, inside - last.left), stop = std::min(end, behind - last.left);
+      TAPER_INDEPENDENT_TURNS
+      for (std::int64_t j = first; j < stop; ++j) sum[j - begin] += static_cast<double>(from[j + last.left]);
+      if (begin == 0)
+        for (std::int64_t i = 0; i < inside; ++i) sum[0] += static_cast<double>(from[i]);
+      if (end == last.in)
+        for (std::int64_t i = behind; i < last.out; ++i) sum[end - 1 - begin] += static_cast<double>(from[i]);
     });
+    TAPER_INDEPENDENT_TURNS
     for (std::int64_t j = begin; j < end; ++j)
-      dx[j] = static_cast<T>(add ? static_cast<double>(dx[j]) + sum[j - begin] : sum[j - begin]);
+      dx[j] = static_cast<T>((add ? static_cast<double>(dx[j]) : 0.0) + sum[j - begin]);
   }
+}
+
+/// What copies take elements for: their size is all that matters.
+template <class T>
+using PadWord [[gnu::may_alias]] = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+/// y_i = x_i for i < n: rows are often a vector or two long.
+template <class T>
+void copy_row(const T* x, std::int64_t n, T* y) {
+  constexpr std::int64_t kAll = kLanes<T>;
+  if (n < kAll || n > 8 * kAll) {
+    std::copy_n(x, n, y);
+    return;
+  }
+  for (std::int64_t i = 0; i < n - kAll; i += kAll) store<T>(load(x + i), y + i);
+  store<T>(load(x + n - kAll), y + n - kAll);
+}
+
+/// Calls `body(unit, row)` for the rows [first, end) of all planes' outputs, with the row of all planes' inputs that
+/// each copies, or with `kOutside`.
+template <class Body>
+[[gnu::always_inline]] inline void for_each_row(const PadPlan& p, std::int64_t first, std::int64_t end,
+                                                const Body& body) {
+  const int d = p.rank - 2;
+  const PadAxis axis(p, std::max(d, 0));
+  const std::int64_t out = d < 0 ? 1 : axis.out, in = d < 0 ? 1 : axis.in;
+  while (first < end) {
+    // Rows that follow each other along one dimension.
+    const std::int64_t block = first / out, last = std::min(end, (block + 1) * out);
+    const std::int64_t base = source_block(p, d, block);
+    for (std::int64_t i = first - block * out; first < last; ++first, ++i) {
+      const std::int64_t j = d < 0 ? 0 : axis.source(i);
+      body(first, base == kOutside || j == kOutside ? kOutside : base * in + j);
+    }
+  }
+}
+
+template <class T>
+[[gnu::noinline]] void pad_words(const PadPlan& p, const T* x, T* y, T value) {
+  const PadAxis last(p, p.rank - 1);
+  const PadEdges edges(last);
+  const std::int64_t in = last.in, out = last.out, inside = last.inside(), behind = last.behind();
+  // y_i = x_source(i), or the value
+  parallel_for(p.planes * rows(p.out, p.rank), std::max<std::int64_t>(out, 1),
+               [&](std::int64_t first, std::int64_t end) {
+                 for_each_row(p, first, end, [&](std::int64_t unit, std::int64_t row) {
+                   T* const to = y + unit * out;
+                   if (row == kOutside) {
+                     std::fill_n(to, out, value);
+                     return;
+                   }
+                   const T* const from = x + row * in;
+                   edges.for_each([=](std::int64_t i, std::int64_t j) { to[i] = j == kOutside ? value : from[j]; });
+                   if (behind > inside) copy_row(from + (inside - last.left), behind - inside, to + inside);
+                 });
+               });
+}
+
+/// What takes away what was padded, and pads with a value what was cropped.
+PadPlan inverse(const PadPlan& p) {
+  PadPlan back = p;
+  for (int d = 0; d < p.rank; ++d) {
+    back.in[d] = p.out[d];
+    back.out[d] = p.in[d];
+    back.left[d] = -p.left[d];
+  }
+  return back;
 }
 
 }  // namespace
@@ -129,61 +230,38 @@ PadPlan pad_plan(std::span<const std::int64_t> shape, std::span<const std::int64
 
 template <class T>
 void pad(const PadPlan& p, const T* x, T* y, T value) {
-  const PadAxis last(p, p.rank - 1);
-  const std::int64_t in = last.in, out = last.out, inside = last.inside(), behind = last.behind();
-  const std::int64_t in_rows = rows(p.in, p.rank), out_rows = rows(p.out, p.rank);
-  // y_i = x_source(i), or the value
-  parallel_for(p.planes * out_rows, std::max<std::int64_t>(out, 1), [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t unit = first; unit < end; ++unit) {
-      const std::int64_t row = source_row(p, unit % out_rows);
-      T* const to = y + unit * out;
-      if (row == kOutside) {
-        std::fill_n(to, out, value);
-        continue;
-      }
-      const T* const from = x + (unit / out_rows * in_rows + row) * in;
-      const auto edge = [&](std::int64_t i) {
-        const std::int64_t j = last.source(i);
-        to[i] = j == kOutside ? value : from[j];
-      };
-      for (std::int64_t i = 0; i < inside; ++i) edge(i);
-      if (behind > inside) std::copy_n(from + (inside - last.left), behind - inside, to + inside);
-      for (std::int64_t i = behind; i < out; ++i) edge(i);
-    }
-  });
+  using Word = PadWord<T>;
+  pad_words(p, reinterpret_cast<const Word*>(x), reinterpret_cast<Word*>(y), std::bit_cast<Word>(value));
 }
 
 template <class T>
 void pad_grad(const PadPlan& p, const T* dy, T* dx, bool add) {
+  // What is added by nothing else is copied back.
+  if (p.kind == PadKind::value && !add) return pad(inverse(p), dy, dx, T(0));
   const PadAxis last(p, p.rank - 1);
+  const PadEdges edges(last);
   const std::int64_t in = last.in, out = last.out, inside = last.inside(), behind = last.behind();
   const std::int64_t in_rows = rows(p.in, p.rank), out_rows = rows(p.out, p.rank);
   // dx_source(i) += dy_i
-  const auto plane_grad = [&](const T* dy_plane, T* dx_plane) {
-    if (p.kind == PadKind::replicate) {
-      for (std::int64_t row = 0; row < in_rows; ++row) replicate_row_grad(p, row, dy_plane, dx_plane + row * in, add);
-      return;
-    }
-    if (!add) std::fill_n(dx_plane, in_rows * in, T(0));
-    for (std::int64_t r = 0; r < out_rows; ++r) {
-      const std::int64_t row = source_row(p, r);
-      if (row == kOutside) continue;
-      const T* const from = dy_plane + r * out;
-      T* const to = dx_plane + row * in;
-      const auto edge = [&](std::int64_t i) {
-        const std::int64_t j = last.source(i);
-        if (j != kOutside) to[j] += from[i];
-      };
-      for (std::int64_t i = 0; i < inside; ++i) edge(i);
-      for (std::int64_t i = inside; i < behind; ++i) to[i - last.left] += from[i];
-      for (std::int64_t i = behind; i < out; ++i) edge(i);
-    }
-  };
-  parallel_for(p.planes, std::max<std::int64_t>(out_rows * out, in_rows * in),
-               [&](std::int64_t first, std::int64_t end) {
-                 for (std::int64_t plane = first; plane < end; ++plane)
-                   plane_grad(dy + plane * out_rows * out, dx + plane * in_rows * in);
-               });
+  parallel_for(
+      p.planes, std::max<std::int64_t>(out_rows * out, in_rows * in), [&](std::int64_t first, std::int64_t end) {
+        if (p.kind == PadKind::replicate) {
+          for (std::int64_t row = first * in_rows; row < end * in_rows; ++row)
+            replicate_row_grad(p, last, row % in_rows, dy + row / in_rows * out_rows * out, dx + row * in, add);
+          return;
+        }
+        if (!add) std::fill_n(dx + first * in_rows * in, (end - first) * in_rows * in, T(0));
+        for_each_row(p, first * out_rows, end * out_rows, [&](std::int64_t unit, std::int64_t row) {
+          if (row == kOutside) return;
+          const T* const from = dy + unit * out;
+          T* const to = dx + row * in;
+          edges.for_each([=](std::int64_t i, std::int64_t j) {
+            if (j != kOutside) to[j] += from[i];
+          });
+          TAPER_INDEPENDENT_TURNS
+          for (std::int64_t i = inside; i < behind; ++i) to[i - last.left] += from[i];
+        });
+      });
 }
 
 template void pad<float>(const PadPlan&, const float*, float*, float);
