@@ -1,7 +1,10 @@
 #include "kernels/upsample.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
+#include "kernels/lanes.hpp"
+#include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 
 namespace taper::kernels {
@@ -9,7 +12,7 @@ namespace taper::kernels {
 namespace {
 
 /// Columns of a row that are worked on at once; what the buffers on the stack hold.
-constexpr std::int64_t kUpsampleTile = 512;
+constexpr std::int64_t kUpsampleTile = 256;
 
 /// What output i of an axis reads; there is one copy of this code.
 template <class Axis>
@@ -41,6 +44,28 @@ class Columns {
   Source source_[kUpsampleTile];
 };
 
+/// An axis whose outputs are asked for again and again.
+template <class Axis>
+class Remembered {
+ public:
+  using Source = typename Axis::Source;
+
+  [[gnu::noinline]] explicit Remembered(const Axis& axis) : out(axis.out), axis_(axis) {
+    for (std::int64_t i = 0; out <= kUpsampleTile && i < out; ++i) source_[i] = source_of(axis, i);
+  }
+  const Source& at(std::int64_t i) const { return out <= kUpsampleTile ? source_[i] : spare_ = source_of(axis_, i); }
+
+  /// The outputs that may read input position `j`.
+  [[gnu::noinline]] IndexRange over(std::int64_t j) const { return outputs_over(*this, j); }
+
+  std::int64_t out;
+
+ private:
+  const Axis& axis_;
+  Source source_[kUpsampleTile];
+  mutable Source spare_;
+};
+
 std::int64_t inputs(const UpsampleParams& p) { return p.axis[0].in * p.axis[1].in * p.axis[2].in; }
 std::int64_t outputs(const UpsampleParams& p) { return p.axis[0].out * p.axis[1].out * p.axis[2].out; }
 
@@ -61,39 +86,78 @@ struct Taps {
   }
 };
 
-template <class T>
-double value_at(const Resampling::Source& s, const T* x) {
-  const double first = static_cast<double>(x[s.first]);
-  return s.weight > 0 ? (1 - s.weight) * first + s.weight * static_cast<double>(x[s.second]) : first;
-}
+/// What each column of a tile of outputs reads of the input's positions that the tile reads: all from the first to the
+/// last or, where these are far apart, one for each reading.
+struct ColumnTaps {
+  static constexpr std::int64_t kMost = 4 * kUpsampleTile;
 
-template <class T>
-double value_at(const CubicResampling::Source& s, const T* x) {
-  double value = 0;
-  for (int k = 0; k < 4; ++k)
-    if (s.weight[k] != 0) value += s.weight[k] * static_cast<double>(x[s.at[k]]);
-  return value;
-}
+  /// Goes to the tile that begins with column `first`.
+  template <class Axis>
+  TAPER_FOR_SIZE void show(const Axis& axis, std::int64_t first) {
+    taps = std::is_same_v<Axis, Resampling> ? 2 : 4;
+    is_nearest = axis.is_nearest();
+    count = std::min(kUpsampleTile, axis.out - first);
+    from = source_of(axis, first).first;
+    read = source_of(axis, first + count - 1).second + 1 - from;
+    in_order = is_nearest || read <= 4 * count;
+    if (!in_order) read = taps * count;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Taps its(source_of(axis, first + i));
+      for (int k = 0; k < taps; ++k) {
+        const bool is_read = k < its.count;
+        const std::int64_t r = its.at[is_read ? k : 0] - from;
+        if (!in_order) position[k * count + i] = r;
+        place[k][i] = !is_read ? kMost : in_order ? r : k * count + i;
+        weight[k][i] = is_read ? its.weight[k] : 0;
+      }
+    }
+  }
+
+  std::int64_t count = 0, from = 0, read = 0;
+  int taps = 0;
+  bool is_nearest = false, in_order = true;
+  std::int64_t position[kMost],
+      place[4][kUpsampleTile];  ///< behind `from` of what is read; of that what a column reads
+  double weight[4][kUpsampleTile];
+};
 
 /// One tile of one row of outputs of the plane `x`.
-template <class Axis, class T>
-void forward_tile(const UpsampleParams& p, const Columns<Axis>& columns, const Taps& d, const Taps& h, const T* x,
-                  T* y) {
-  const auto row = [&](int i, int j) { return x + (d.at[i] * p.axis[1].in + h.at[j]) * p.axis[2].in; };
-  if (p.axis[2].is_nearest()) {
-    const T* const from = row(0, 0);
-    for (std::int64_t i = 0; i < columns.count(); ++i) y[i] = from[columns[i].first];
+template <class T>
+[[gnu::noinline]] void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps& d, const Taps& h,
+                                    const T* x, T* y) {
+  const T* rows[8];
+  double weights[8];
+  int count = 0;
+  for (int i = 0; i < d.count; ++i)
+    for (int j = 0; j < h.count; ++j, ++count) {
+      asm volatile("");  // one or two mostly: no vectors
+      rows[count] = x + (d.at[i] * p.axis[1].in + h.at[j]) * p.axis[2].in + columns.from;
+      weights[count] = d.weight[i] * h.weight[j];
+    }
+  if (columns.is_nearest) {
+    for (std::int64_t c = 0; c < columns.count; ++c) y[c] = rows[0][columns.place[0][c]];
     return;
   }
-  double sum[kUpsampleTile] = {};
-  for (int i = 0; i < d.count; ++i)
-    for (int j = 0; j < h.count; ++j) {
-      const T* const from = row(i, j);
-      const double weight = d.weight[i] * h.weight[j];
-      // sum_c += weight * x at the place of column c
-      for (std::int64_t c = 0; c < columns.count(); ++c) sum[c] += weight * value_at(columns[c], from);
-    }
-  for (std::int64_t i = 0; i < columns.count(); ++i) y[i] = static_cast<T>(sum[i]);
+  // sum_r = the sum of weight x at position r over depth and height
+  double sum[ColumnTaps::kMost + 1];
+  sum[ColumnTaps::kMost] = -0.0;  // which readings of weight 0 have, so that they change nothing
+  const auto total = [&](auto at) __attribute__((always_inline)) {
+    auto all = weights[0] * at(rows[0]);
+    for (int k = 1; k < count; ++k) all += weights[k] * at(rows[k]);
+    return all;
+  };
+  std::int64_t r = 0;
+  if (columns.in_order)
+    for (; r + kDoubles <= columns.read; r += kDoubles) store<double>(total(ElementsAt{r}), sum + r);
+  for (; r < columns.read; ++r) sum[r] = total(ElementAt{columns.in_order ? r : columns.position[r]});
+  // y_c = the sum of weight times sum at the places that column c reads
+  const auto term = [&](int k, std::int64_t c) { return columns.weight[k][c] * sum[columns.place[k][c]]; };
+  for (std::int64_t c = 0; c < columns.count; ++c) {
+    asm volatile("");  // vectors would be put together element by element
+    double value = term(0, c) + term(1, c);
+    if (columns.taps > 2) value += term(2, c) + term(3, c);
+    y[c] = static_cast<T>(value);
+  }
 }
 
 /// Takes gradients in the order of their columns and writes what each input position gathers, in order.
@@ -149,12 +213,12 @@ double weight_of(const CubicResampling::Source& s, std::int64_t j) {
 
 /// sum_i += weight * dy_i over the rows of outputs that read input row (d, h) of a plane.
 template <class Axis, class T>
-void gather_rows(const UpsampleParams& p, const Axis& height, std::int64_t d, std::int64_t h, const T* dy,
-                 std::int64_t n, double* sum) {
-  const IndexRange over_d = outputs_over(p.axis[0], d), over_h = outputs_over(height, h);
+void gather_rows(const UpsampleParams& p, const Remembered<Resampling>& depth, const Remembered<Axis>& height,
+                 std::int64_t d, std::int64_t h, const T* dy, std::int64_t n, double* sum) {
+  const IndexRange over_d = depth.over(d), over_h = height.over(h);
   for (std::int64_t i = over_d.first; i < over_d.last; ++i)
     for (std::int64_t j = over_h.first; j < over_h.last; ++j) {
-      const double weight = weight_of(source_of(p.axis[0], i), d) * weight_of(source_of(height, j), h);
+      const double weight = weight_of(depth.at(i), d) * weight_of(height.at(j), h);
       if (weight == 0) continue;
       const T* const row = dy + (i * p.axis[1].out + j) * p.axis[2].out;
       for (std::int64_t c = 0; c < n; ++c) sum[c] += weight * static_cast<double>(row[c]);
@@ -163,16 +227,20 @@ void gather_rows(const UpsampleParams& p, const Axis& height, std::int64_t d, st
 
 template <class Axis, class T>
 void forward(const UpsampleParams& p, const Axis& over_height, const Axis& over_width, const T* x, T* y) {
-  const std::int64_t height = p.axis[1].out, width = p.axis[2].out, rows = p.axis[0].out * height;
+  const std::int64_t height = p.axis[1].out, width = p.axis[2].out;
   // y_i = sum of x_j times the weight with which output i reads j, along each axis
-  parallel_for(p.planes * rows, 4 * width, [&](std::int64_t begin, std::int64_t end) {
-    Columns<Axis> columns(over_width);
+  parallel_for(p.planes * p.axis[0].out * height, 4 * width, [&](std::int64_t begin, std::int64_t end) {
+    ColumnTaps columns;
+    const Remembered<Axis> heights(over_height);
     for (std::int64_t c = 0; c < width; c += kUpsampleTile) {
-      columns.show(c);
-      for (std::int64_t unit = begin; unit < end; ++unit) {
-        const std::int64_t plane = unit / rows, row = unit % rows;
-        forward_tile(p, columns, Taps(source_of(p.axis[0], row / height)), Taps(source_of(over_height, row % height)),
-                     x + plane * inputs(p), y + unit * width + c);
+      columns.show(over_width, c);
+      for (std::int64_t unit = begin; unit < end;) {
+        // The rows of one place of the depth.
+        const std::int64_t slab = unit / height, last = std::min(end, (slab + 1) * height);
+        const T* const from = x + slab / p.axis[0].out * inputs(p);
+        const Taps depth(source_of(p.axis[0], slab % p.axis[0].out));
+        for (std::int64_t h = unit - slab * height; unit < last; ++unit, ++h)
+          forward_tile(p, columns, depth, Taps(heights.at(h)), from, y + unit * width + c);
       }
     }
   });
@@ -185,13 +253,15 @@ void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over
   // dx_j = sum of dy_i times the weight with which output i reads j
   parallel_for(p.planes * rows, outputs(p) / rows + width, [&](std::int64_t begin, std::int64_t end) {
     Columns<Axis> columns(over_width);
+    const Remembered<Resampling> depths(p.axis[0]);
+    const Remembered<Axis> heights(over_height);
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t plane = unit / rows, row = unit % rows;
       Gather<T> gather(dx + unit * width, width, add);
       for (std::int64_t c = 0; c < p.axis[2].out; c += kUpsampleTile) {
         columns.show(c);
         double sum[kUpsampleTile] = {};
-        gather_rows(p, over_height, row / height, row % height, dy + plane * outputs(p) + c, columns.count(), sum);
+        gather_rows(p, depths, heights, row / height, row % height, dy + plane * outputs(p) + c, columns.count(), sum);
         for (std::int64_t i = 0; i < columns.count(); ++i) gather.take(columns[i], sum[i]);
       }
       gather.finish();

@@ -144,6 +144,52 @@ TEST_CASE("rows longer than a tile are resized as short ones are") {
     }
 }
 
+TEST_CASE("columns far apart and rows of high planes are resized as others are") {
+  for (const auto mode : kModes) {
+    for (const auto& [in, out] : {std::pair{1024, 256}, {1030, 256}, {1700, 400}, {41, 7}, {9, 2}, {2500, 513}}) {
+      Case c;
+      c.axis[1] = {mode, 3, 5, 0};
+      c.axis[2] = {mode, in, out, 0};
+      INFO(c.text());
+      CHECK(difference<double>(c, 17, 20) == "");
+      CHECK(difference<float>(c, 19) == "");
+    }
+    for (const auto& [in, out] : {std::pair{3, 257}, {300, 523}, {523, 256}, {523, 300}}) {
+      Case c;
+      c.planes = 2;
+      c.axis[1] = {mode, in, out, 0};
+      c.axis[2] = {mode, 3, 5, 0};
+      if (mode != Axis::cubic && mode != Axis::cubic_aligned) c.axis[0] = {mode, 2, 3, 0};
+      INFO(c.text());
+      CHECK(difference<double>(c, 23, 20) == "");
+      CHECK(difference<float>(c, 29) == "");
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("an element that an output does not need does not reach it, not even as NaN", "", float, double) {
+  using T = TestType;
+  const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
+  for (const auto mode : {Axis::aligned, Axis::cubic_aligned}) {
+    Case c;
+    c.axis[1] = {mode, 1, 1, 0};
+    c.axis[2] = {mode, 9, 17, 0};
+    const std::vector<T> x = {T(-0.0), 1, nan, 3, inf, T(0.1), -inf, 7, 8};
+    std::vector<T> row(17), column(17);
+    upsample(c.params(), x.data(), row.data());
+    std::swap(c.axis[1], c.axis[2]);
+    upsample(c.params(), x.data(), column.data());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      INFO(i);
+      CHECK(same_values<T>({row[2 * i], column[2 * i]}, {x[i], x[i]}));
+    }
+    CHECK(row[3] != row[3]);
+    CHECK(column[5] != column[5]);
+    CHECK(row[15] == row[15]);
+    CHECK(column[15] == column[15]);
+  }
+}
+
 TEST_CASE("one element spreads over everything and gathers all gradients", "[fault-63]") {
   Case c;
   for (const auto mode : {Axis::nearest, Axis::linear, Axis::aligned, Axis::cubic_aligned}) {
