@@ -4,6 +4,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "kernels/average_runs.hpp"
 #include "kernels/broadcast_tiles.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/packs.hpp"
@@ -255,9 +256,32 @@ void apply(const BroadcastPlan& p, const Operands& x, Y* y, std::int64_t cost, R
   for_each_run(p, cost, x, y, sizeof(Y), f, add);
 }
 
+/// dx_o = sum of f(dy, a, b) over the short run that was read with x_o: several outputs at a time.
+template <class T>
+[[gnu::noinline]] void grad_of_runs(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f) {
+  const std::int64_t n = p.rows.extent, most = kBuffer / n;
+  parallel_for(p.outputs, 4 * n, [=, &p, &x](std::int64_t first, std::int64_t last) {
+    Run runs[BroadcastPlan::kOperands];
+    alignas(64) T terms[kBuffer];
+    T sums[kBuffer];
+    for (std::int64_t o = first; o < last; o += most) {
+      const std::int64_t count = std::min(most, last - o);
+      const auto from = [&](int k) {
+        const std::int64_t row = p.kept_rank > 0 ? p.kept[0].stride[k] : 0;
+        return runs[k].at(x[k].from(o * row), {row, p.rows.stride[k]}, count, n);
+      };
+      f(from(0), from(1), from(2), terms, count * n);
+      average_runs(count, n, 1, terms, sums);
+      for (std::int64_t i = 0; i < count; ++i) dx[o + i] = add ? dx[o + i] + sums[i] : sums[i];
+    }
+  });
+}
+
 /// dx_o = sum of f(dy, a, b) over what was read with x_o; of dy itself if `f` is null.
 template <class T>
 void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f) {
+  if (f != nullptr && in_runs(p) && p.rows.extent > 0 && p.rows.extent <= kBuffer / 2)
+    return grad_of_runs(p, x, dx, add, f);
   const std::int64_t* const rs = p.rows.stride;
   const auto sums_of = [=, &p, &x](std::int64_t out, std::int64_t width, const Offsets& start) {
     double sum[kWideColumns];

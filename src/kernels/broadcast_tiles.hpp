@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "kernels/broadcast.hpp"
 #include "kernels/ceil_div.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/vectors.hpp"
 
 // The walk over a broadcast result, for broadcast.cpp alone: compiled once for all operations and types.
 
@@ -42,17 +44,22 @@ struct Operand {
 
 using Operands = Operand[BroadcastPlan::kOperands];
 
-/// y = the elements of `rows` rows of `n`, one after the other.
+/// y = the elements of `rows` rows of `n`, one after the other, and anything in the `kBeyond` bytes behind them.
+constexpr std::size_t kBeyond = kVectorWidth;
 template <class Element>
 void lay_out(const void* x, Strides s, std::int64_t rows, std::int64_t n, void* y) {
   typedef Element Any __attribute__((may_alias));
   for (std::int64_t r = 0; r < rows; ++r) {
     const Any* const from = static_cast<const Any*>(x) + r * s.row;
     Any* const to = static_cast<Any*>(y) + r * n;
-    if (s.column == 0)
-      std::fill_n(to, n, *from);
-    else
+    if (s.column == 0) {
+      // Vectors that reach into the next row, which is filled after this one.
+      constexpr std::int64_t wide = kVectorWidth / sizeof(Element);
+      const auto repeated = typename Several<Element, wide>::type{} + *from;
+      for (std::int64_t i = 0; i < n; i += wide) std::memcpy(to + i, &repeated, sizeof repeated);
+    } else {
       for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * s.column];
+    }
   }
 }
 
@@ -75,7 +82,7 @@ class Run {
     return buffer_;
   }
 
-  alignas(64) unsigned char buffer_[kBuffer * sizeof(double)];
+  alignas(64) unsigned char buffer_[kBuffer * sizeof(double) + kBeyond];
   const void* repeated_ = nullptr;
   std::int64_t filled_ = 0;
 };
@@ -142,7 +149,7 @@ struct TilePlan {
     Operand x[BroadcastPlan::kOperands];
     for (std::int64_t unit = first; unit < last;) {
       const Tile t = plan.tile(p, unit, last);
-      const std::int64_t height = t.n >= kLongRow || t.rows == 1 ? 1 : kBuffer / t.n;
+      const std::int64_t height = t.n >= (contiguous ? kLongRow : kBuffer / 2) || t.rows == 1 ? 1 : kBuffer / t.n;
       const std::int64_t width = std::min(widest, t.n);
       for (int k = 0; k < BroadcastPlan::kOperands; ++k) x[k] = operands[k].from(t.at[k]);
       char* const out = static_cast<char*>(y) + t.out * size;
