@@ -33,8 +33,8 @@ template <class From, class To>
 void cast(const From* x, To* y, std::int64_t n, bool add = false);
 
 // Each map: `f(x)`, its value; `grad(dy, v)`, the gradient with respect to x, where v is x or f(x) as `needs` says;
-// `cost`, the work of one element in additions. With `packs`, the two are for vectors too (packs.hpp): compilers make
-// less of a loop over a long function of numbers.
+// `cost`, the work of one element in additions. With `packs` = true, the two are for vectors too (packs.hpp): compilers
+// make less of a loop over a long function of numbers.
 
 /// -x
 struct Neg {
@@ -126,9 +126,13 @@ struct Log1p {
 struct Sqrt {
   static constexpr Needs needs = Needs::output;
   static constexpr int cost = 4;
+  static constexpr bool packs = kVectorWidth == 64;
   template <class T>
   T f(T x) const {
-    return std::sqrt(x);
+    if constexpr (packs)
+      return root_of(x);
+    else
+      return std::sqrt(x);
   }
   template <class T>
   T grad(T dy, T y) const {

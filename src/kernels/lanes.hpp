@@ -97,25 +97,32 @@ struct TermPair {
 template <class V>
 TermPair(V, V) -> TermPair<V>;
 
-/// The sum of some vectors' lanes, folded to the lower half again and again.
-template <int N>
-[[gnu::always_inline]] inline double fold(Doubles (&sum)[N]) {
+/// Some vectors' lanes joined to one number, folded to the lower half again and again.
+template <int N, class Join>
+[[gnu::always_inline]] inline double fold(Doubles (&all)[N], const Join& join) {
   typedef double Two __attribute__((vector_size(16)));
 #pragma GCC unroll 4
   for (int half = N / 2; half > 0; half /= 2)
-#pragma GCC unroll 4
-    for (int v = 0; v < half; ++v) sum[v] += sum[v + half];
+#pragma GCC unroll 8
+    for (int v = 0; v < half; ++v) all[v] = join(all[v], all[v + half]);
   Two pair;
   if constexpr (kDoubles == 8) {
     const auto four =
-        __builtin_shufflevector(sum[0], sum[0], 0, 1, 2, 3) + __builtin_shufflevector(sum[0], sum[0], 4, 5, 6, 7);
-    pair = __builtin_shufflevector(four, four, 0, 1) + __builtin_shufflevector(four, four, 2, 3);
+        join(__builtin_shufflevector(all[0], all[0], 0, 1, 2, 3), __builtin_shufflevector(all[0], all[0], 4, 5, 6, 7));
+    pair = join(__builtin_shufflevector(four, four, 0, 1), __builtin_shufflevector(four, four, 2, 3));
   } else if constexpr (kDoubles == 4) {
-    pair = __builtin_shufflevector(sum[0], sum[0], 0, 1) + __builtin_shufflevector(sum[0], sum[0], 2, 3);
+    pair = join(__builtin_shufflevector(all[0], all[0], 0, 1), __builtin_shufflevector(all[0], all[0], 2, 3));
   } else {
-    pair = sum[0];
+    pair = all[0];
   }
-  return pair[0] + pair[1];
+  return join(pair[0], pair[1]);
+}
+
+/// The sum of some vectors' lanes.
+template <int N>
+[[gnu::always_inline]] inline double fold(Doubles (&sum)[N]) {
+  return fold(
+      sum, [](const auto& a, const auto& b) __attribute__((always_inline)) { return a + b; });
 }
 
 /// Sums in 16 lanes, which are folded to 8, 4, 2 and 1 at the end.

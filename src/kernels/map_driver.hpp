@@ -12,7 +12,7 @@ namespace taper::kernels {
 
 template <class F>
 constexpr bool kTakesPacks = requires {
-  F::packs;
+  requires F::packs;
 };
 
 template <class F, class T>

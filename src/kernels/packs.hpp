@@ -125,11 +125,28 @@ struct AnyPack {
     i += kLanes<T>;
   }
   template <class T>
-  [[gnu::always_inline]] Vector<T> operator()(const T* x) const {
-    return last - i >= kLanes<T> ? WholePack{i}(x) : PartPack{i, static_cast<int>(last - i)}(x);
+  [[gnu::always_inline]] Vector<T> operator()(const T* x, T absent = 0) const {
+    if constexpr (kVectorWidth == 16)
+      return loaded(i, last, x, absent);
+    else
+      return last - i >= kLanes<T> ? WholePack{i}(x) : PartPack{i, static_cast<int>(last - i)}(x, absent);
   }
   template <class T>
   [[gnu::always_inline]] void store(T* y, Vector<T> v) const {
+    if constexpr (kVectorWidth == 16)
+      stored(i, last, y, v);
+    else
+      last - i >= kLanes<T> ? WholePack{i}.store(y, v) : PartPack{i, static_cast<int>(last - i)}.store(y, v);
+  }
+
+ private:
+  // The baseline is kept small: out of line.
+  template <class T>
+  [[gnu::noinline]] static Vector<T> loaded(std::int64_t i, std::int64_t last, const T* x, T absent) {
+    return last - i >= kLanes<T> ? WholePack{i}(x) : PartPack{i, static_cast<int>(last - i)}(x, absent);
+  }
+  template <class T>
+  [[gnu::noinline]] static void stored(std::int64_t i, std::int64_t last, T* y, Vector<T> v) {
     last - i >= kLanes<T> ? WholePack{i}.store(y, v) : PartPack{i, static_cast<int>(last - i)}.store(y, v);
   }
 };
@@ -154,6 +171,49 @@ template <class T, class Value>
     for_each_pack<T>(
         n, [=](auto at) __attribute__((always_inline)) { at.store(y, sum(at)); });
 }
+
+/// The lanes of a pack as doubles: in two vectors, or in the first.
+template <class T>
+struct LongPack {
+  static constexpr bool kTwo = sizeof(T) < sizeof(double);
+  Doubles low, high = {};
+
+  [[gnu::always_inline]] explicit LongPack(const Vector<T>& v) {
+    if constexpr (kTwo)
+      low = as_doubles(half_of(v, 0)), high = as_doubles(half_of(v, 1));
+    else
+      low = v;
+  }
+  [[gnu::always_inline]] explicit LongPack(const double* x) : low(load(x)) {
+    if constexpr (kTwo) high = load(x + kDoubles);
+  }
+  [[gnu::always_inline]] void store(double* y) const {
+    kernels::store<double>(low, y);
+    if constexpr (kTwo) kernels::store<double>(high, y + kDoubles);
+  }
+  [[gnu::always_inline]] Vector<T> rounded() const {
+    if constexpr (kTwo)
+      return joined(as_floats(low), as_floats(high));
+    else
+      return low;
+  }
+
+  [[gnu::always_inline]] LongPack& operator+=(const LongPack& b) { return low += b.low, high += b.high, *this; }
+  [[gnu::always_inline]] LongPack& operator-=(const LongPack& b) { return low -= b.low, high -= b.high, *this; }
+  [[gnu::always_inline]] LongPack& operator/=(const LongPack& b) {
+    low /= b.low;
+    if constexpr (kTwo) high /= b.high;
+    return *this;
+  }
+  [[gnu::always_inline]] LongPack& operator*=(const LongPack& b) { return low *= b.low, high *= b.high, *this; }
+
+  /// f of each vector in its place.
+  template <class F>
+  [[gnu::always_inline]] void apply(const F& f) {
+    low = f(low);
+    if constexpr (kTwo) high = f(high);
+  }
+};
 
 /// The sum of a pack's lanes; in double from half of them on.
 [[gnu::always_inline]] inline double sum_of_lanes(Vector<double> v) {

@@ -30,14 +30,35 @@ bool beats(Extreme extreme, T x, T best) {
   return (extreme == Extreme::max ? x > best : x < best) || (is_nan(x) && !is_nan(best));
 }
 
+/// `nothing` with the `n` elements at x by `fold_in(all, x_i)`; in the lanes of some vectors, which
+/// are joined.
+template <class T, class FoldIn, class Join>
+[[gnu::always_inline]] inline double fold_run(const T* x, std::int64_t n, double nothing, const FoldIn& fold_in,
+                                              const Join& join) {
+  constexpr int kVectors = kVectorWidth > 16 ? 4 : 1, kLanes = kVectors * kDoubles;
+  Doubles all[kVectors];
+  for (Doubles& lanes : all) lanes = Doubles{} + nothing;
+  const T* const end = x + n;
+  for (; end - x >= kLanes; x += kLanes)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) all[v] = fold_in(all[v], ElementsAt{v * kDoubles}(x));
+  if constexpr (kVectors > 1)
+    for (; end - x >= kDoubles; x += kDoubles) all[0] = fold_in(all[0], ElementsAt{0}(x));
+  double rest = nothing;
+  for (; x != end; ++x) rest = fold_in(rest, static_cast<double>(*x));
+  return join(fold(all, join), rest);
+}
+
 /// The sum of (x_i - mean)^2.
 template <class T>
 [[gnu::noinline]] double sum_of_squares(const T* x, std::int64_t n, double mean) {
-  return sum_of(
-      n, [=](auto at) __attribute__((always_inline)) {
-        const auto d = at(x) - mean;
-        return d * d;
-      });
+  return fold_run(
+      x, n, 0,
+      [=](auto sum, auto v) __attribute__((always_inline)) {
+        const auto d = v - mean;
+        return fused(d, d, sum);
+      },
+      [](const auto& a, const auto& b) __attribute__((always_inline)) { return a + b; });
 }
 
 /// square_c += (x_{j, c} - mean_c)^2 for `n` rows of `width` columns.
@@ -54,11 +75,10 @@ template <class T>
   }
 }
 
-/// mean[c] and the sum of squared differences from it, of a group.
+/// square[c] += the sum of squared differences from mean[c], of a group.
 template <class T>
-void moments(const ReducePlan& p, const Offsets& start, std::int64_t width, const T* x, double* mean, double* square) {
-  mean_group(p, start, width, mean, x);
-  std::fill(square, square + width, 0.0);
+[[gnu::noinline]] void squares_of_group(const ReducePlan& p, const Offsets& start, std::int64_t width, const T* x,
+                                        const double* mean, double* square) {
   const bool run = is_run(p, width);
   for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
     const T* const from = x + o.at[0];
@@ -69,7 +89,7 @@ void moments(const ReducePlan& p, const Offsets& start, std::int64_t width, cons
   });
 }
 
-/// all[c] = join(all[c], x_{j, c}) for the rows of a group, in order.
+/// all[c] = join(all[c], x_{j, c}) for the rows of a group of integers, in order.
 template <class T, class Join>
 [[gnu::always_inline]] inline void fold_group(const ReducePlan& p, const Offsets& start, std::int64_t width, const T* x,
                                               Accumulator<T>* all, const Join& join) {
@@ -80,6 +100,36 @@ template <class T, class Join>
       for (std::int64_t c = 0; c < width; ++c) all[c] = join(all[c], Accumulator<T>(a[c]));
     }
   });
+}
+
+/// The product of the `n` elements at x.
+template <class T>
+[[gnu::noinline]] double product_of(const T* x, std::int64_t n) {
+  const auto times = [](const auto& a, const auto& b) __attribute__((always_inline)) { return a * b; };
+  return fold_run(x, n, 1, times, times);
+}
+
+/// product_c *= x_{j, c} for kRows rows of `width` columns, in order.
+template <int kRows, class T>
+[[gnu::always_inline]] inline void multiply_some_rows(const T* x, std::int64_t row, std::int64_t width,
+                                                      double* product) {
+  const auto more = [=](auto at) __attribute__((always_inline)) {
+    auto p = at(product) * at(x);
+    if constexpr (kRows == 4) p = p * at(x + row) * at(x + 2 * row) * at(x + 3 * row);
+    return p;
+  };
+  std::int64_t c = 0;
+  for (; c + kDoubles <= width; c += kDoubles) store<double>(more(ElementsAt{c}), product + c);
+  for (; c < width; ++c) product[c] = more(ElementAt{c});
+}
+
+/// The same for `n` rows.
+template <class T>
+[[gnu::noinline]] void multiply_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width,
+                                     double* product) {
+  if constexpr (kVectorWidth > 16 && sizeof(T) == sizeof(float))  // the library is kept small
+    for (; n >= 4; n -= 4, x += 4 * row) multiply_some_rows<4>(x, row, width, product);
+  for (; n > 0; --n, x += row) multiply_some_rows<1>(x, row, width, product);
 }
 
 /// The best of the `n` elements at x.
@@ -126,15 +176,15 @@ void best_of_group(const ReducePlan& p, const Offsets& start, std::int64_t width
 /// power_i = |x_i|^p; 1 for all but zeros where p is 0.
 template <class T>
 [[gnu::noinline]] void powers_of(const T* x, std::int64_t n, double p, double* power) {
-  const auto magnitude = [x](std::int64_t i) { return std::abs(static_cast<double>(x[i])); };
-  if (p == 2)
-    for (std::int64_t i = 0; i < n; ++i) power[i] = magnitude(i) * magnitude(i);
-  else if (p == 1)
-    for (std::int64_t i = 0; i < n; ++i) power[i] = magnitude(i);
-  else if (p == 0)
-    for (std::int64_t i = 0; i < n; ++i) power[i] = x[i] != 0 ? 1.0 : 0.0;
-  else
-    for (std::int64_t i = 0; i < n; ++i) power[i] = std::pow(magnitude(i), p);
+  if (p == 1) {
+    for (std::int64_t i = 0; i < n; ++i) power[i] = std::abs(static_cast<double>(x[i]));
+    return;
+  }
+  for (AnyPack at{0, n}; at; at.next<T>()) {
+    LongPack<T> a(magnitude_of(at(x)));
+    a.apply([=](Doubles v) { return raised<T>(v, p); });
+    a.store(power + at.i);
+  }
 }
 
 /// y[c] = the best |x| of column c of a group.
@@ -224,8 +274,9 @@ void reduce_var(const ReducePlan& plan, double correction, const T* x, T* y) {
   const double divisor = degrees_of_freedom(plan, correction);
   // y = sum (x - mean)^2 / divisor
   for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double mean[kReduceColumns], square[kReduceColumns];
-    moments(plan, start, width, x, mean, square);
+    double mean[kReduceColumns], square[kReduceColumns] = {};
+    mean_group(plan, start, width, mean, x);
+    squares_of_group(plan, start, width, x, mean, square);
     for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(square[c] / divisor);
   });
 }
@@ -239,10 +290,23 @@ void reduce_std(const ReducePlan& plan, double correction, const T* x, T* y) {
 template <class T>
 void reduce_prod(const ReducePlan& plan, const T* x, T* y) {
   // y = x_0 x_1 x_2 ...
+  if constexpr (!std::is_integral_v<T>)
+    if (in_runs(plan))
+      return for_each_run(plan, x,
+                          [=, n = plan.rows.extent](std::int64_t o, const T* run) { y[o] = T(product_of(run, n)); });
   for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     Accumulator<T> product[kReduceColumns];
-    for (std::int64_t c = 0; c < width; ++c) product[c] = 1;
-    fold_group(plan, start, width, x, product, [](auto a, auto b) { return a * b; });
+    std::fill_n(product, width, 1);
+    if constexpr (std::is_integral_v<T>)
+      fold_group(plan, start, width, x, product, [](auto a, auto b) { return a * b; });
+    else
+      for_each_block(plan, start, [&](const Offsets& o, std::int64_t) {
+        const T* const from = x + o.at[0];
+        if (is_run(plan, width))
+          product[0] *= product_of(from, plan.rows.extent);
+        else
+          multiply_rows(from, plan.rows.extent, plan.rows.stride[0], width, product);
+      });
     for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(product[c]);
   });
 }
@@ -314,19 +378,29 @@ void reduce_logsumexp(const ReducePlan& plan, const T* x, T* y) {
 
 template <class T>
 void reduce_norm(const ReducePlan& plan, double p, const T* x, T* y) {
+  if (p == 2 && in_runs(plan))
+    return for_each_run(plan, x, [=, n = plan.rows.extent](std::int64_t o, const T* run) {
+      y[o] = T(std::sqrt(sum_of_squares(run, n, 0)));
+    });
   for_each_group(plan, p == 1 || p == 2 ? 2 : 24, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     if (std::isinf(p)) return extreme_magnitudes(plan, start, width, p > 0 ? Extreme::max : Extreme::min, x, y + out);
-    double sum[kReduceColumns] = {}, term[kReduceColumns];
-    const bool run = is_run(plan, width);
-    for_each_stretch(plan, start, width, [&](std::int64_t at, std::int64_t n) {
-      powers_of(x + at, n, p, term);
-      if (run) {
-        sum[0] += sum_row(term, n);
-      } else {
-        TAPER_INDEPENDENT_TURNS
-        for (std::int64_t c = 0; c < n; ++c) sum[c] += term[c];
-      }
-    });
+    double sum[kReduceColumns] = {};
+    if (p == 2) {
+      const double zeros[kReduceColumns] = {};
+      squares_of_group(plan, start, width, x, zeros, sum);
+    } else {
+      const bool run = is_run(plan, width);
+      for_each_stretch(plan, start, width, [&](std::int64_t at, std::int64_t n) {
+        double term[kReduceColumns];
+        powers_of(x + at, n, p, term);
+        if (run) {
+          sum[0] += sum_row(term, n);
+        } else {
+          TAPER_INDEPENDENT_TURNS
+          for (std::int64_t c = 0; c < n; ++c) sum[c] += term[c];
+        }
+      });
+    }
     // y = (sum |x|^p)^(1/p)
     for (std::int64_t c = 0; c < width; ++c)
       y[out + c] = T(p == 1 || p == 0 ? sum[c] : p == 2 ? std::sqrt(sum[c]) : std::pow(sum[c], 1 / p));

@@ -4,6 +4,7 @@
 #include "kernels/parallel.hpp"
 #include "kernels/reduce_plan.hpp"
 #include "kernels/sum_run.hpp"
+#include "kernels/vector_power.hpp"
 
 // The loops that the reductions share, over the first array of a plan.
 
@@ -23,6 +24,14 @@ template <class Body>
     for (std::int64_t j = 0; j < p.rows.extent; j += step)
       body(o.at[0] + j * stride, run ? std::min(step, p.rows.extent - j) : width);
   });
+}
+
+/// a^p for a from 0 on, with the accuracy of T; with p = 0 it is 1 for all but zeros.
+template <class T>
+[[gnu::noinline]] Doubles raised(Doubles a, double p) {
+  const Doubles one = Doubles{} + 1, power = Doubles{} + p;
+  if (p == 0) return a != 0 ? one : Doubles{};
+  return sizeof(T) == sizeof(float) ? rough_positive_power<true>(a, power) : vector_power(a, power);
 }
 
 /// A number for each element of a stretch: its column's.
@@ -99,15 +108,34 @@ void add_columns(const T* x, std::int64_t n, std::int64_t row, std::int64_t widt
   add_in_pieces(n, width, sum, add, &rows);
 }
 
-/// sum[c] = sum of the stored elements of output c; a contiguous run by `sum_run`.
+/// Fewer blocks than these are worked on one by one.
+inline constexpr std::int64_t kLeastBlocks = 8;
+
+/// sum[c] = sum of the stored elements of output c; a contiguous run by `sum_run`, and
+/// many short runs as rows, whose columns are added up at the end.
 template <class T>
-void sum_group(const ReducePlan& p, const Offsets& start, std::int64_t width, double* sum, const T* x) {
+[[gnu::noinline]] void sum_group(const ReducePlan& p, const Offsets& start, std::int64_t width, double* sum,
+                                 const T* x) {
   const std::int64_t row = p.rows.stride[0];
   for (std::int64_t c = 0; c < width; ++c) sum[c] = 0;
   if (width > 1 || row > 1) {
     for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
       add_columns(x + o.at[0], p.rows.extent, row, width, is_far<T>(p), sum);
     });
+    return;
+  }
+  // Wide vectors of float32 alone: the library is kept small.
+  if (kVectorWidth > 16 && sizeof(T) == sizeof(float) && p.reduced_rank > 0 &&
+      p.reduced[p.reduced_rank - 1].extent >= kLeastBlocks && p.count > 0 && p.rows.extent <= kLongRun) {
+    const ReducePlan runs = runs_as_rows(p);
+    for (std::int64_t c = 0; c < p.rows.extent; c += kWideColumns) {
+      const std::int64_t n = std::min(kWideColumns, p.rows.extent - c);
+      double columns[kWideColumns];
+      Offsets from = start;
+      from.at[0] += c;
+      sum_group(runs, from, n, columns, x);
+      sum[0] += sum_row(columns, n);
+    }
     return;
   }
   bool first = true;

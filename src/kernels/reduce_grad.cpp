@@ -36,19 +36,38 @@ template <class T, class Gradients>
   });
 }
 
-/// equal_i = 1 where x_i, or |x_i| of `magnitudes`, is y_i, else 0; NaN is taken for equal to NaN.
-template <class T>
-[[gnu::noinline]] void find_equals(const T* x, const T* y, bool magnitudes, std::int64_t n, T* equal) {
-  TAPER_INDEPENDENT_TURNS
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T v = magnitudes ? std::abs(x[i]) : x[i];
-    equal[i] = (v == y[i]) | ((v != v) & (y[i] != y[i])) ? T(1) : T(0);
-  }
-}
-
 template <class T>
 T sign_of(T v) {
   return T((v > 0) - (v < 0));
+}
+
+/// The lanes in which x, or |x| of `magnitudes`, is y: NaN as well, beside which y is NaN.
+template <class V>
+[[gnu::always_inline]] inline auto is_equal(V x, V y, bool magnitudes) {
+  const V v = magnitudes ? magnitude_of(x) : x;
+  return (v == y) | (v != v);
+}
+
+/// number_i += 1 where x_i is equal to y_i, for i < n; beyond, where it is a column's. What is not x has room for
+/// kReduceColumns.
+template <class T>
+[[gnu::noinline]] void count_equals(const T* x, const T* y, bool magnitudes, std::int64_t n, T* number) {
+  const T absent = y[0] == 0 ? T(1) : T(0);  // not equal to what stands in a run
+  for (AnyPack at{0, n}; at; at.next<T>()) {
+    const WholePack all{at.i};
+    all.store(number, all(number) + (is_equal(at(x, absent), all(y), magnitudes) ? pack_of(T(1)) : Vector<T>{}));
+  }
+}
+
+/// dx_i = share_i, of `magnitudes` sign(x_i) share_i, where x_i is equal to y_i, else 0. The same holds of room.
+template <class T>
+[[gnu::noinline]] void share_among_equals(const T* x, const T* y, const T* share, bool magnitudes, std::int64_t n,
+                                          T* dx) {
+  for (AnyPack at{0, n}; at; at.next<T>()) {
+    const WholePack all{at.i};
+    const Vector<T> v = at(x), part = all(share), turned = v < 0 ? -part : v > 0 ? part : part * 0;
+    all.store(dx, is_equal(v, all(y), magnitudes) ? (magnitudes ? turned : part) : Vector<T>{});
+  }
 }
 
 /// dx_i = dy / (number of equals) where x_i is y, else 0; of `magnitudes` sign(x_i) times that where |x_i| is y.
@@ -56,21 +75,23 @@ template <class T>
 void spread_over_equals(const ReducePlan& plan, bool magnitudes, const T* dy, const T* x, const T* y, T* dx, bool add) {
   for_each_group(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     const PerColumn<T> best(plan, width, [&](std::int64_t c) { return y[out + c]; });
-    T equal[kReduceColumns];
-    std::int64_t equals[kReduceColumns] = {};
+    constexpr std::int64_t kMost = std::int64_t{1} << 23;  // T has all numbers up to it
+    std::int64_t equals[kReduceColumns] = {}, counted = 0;
+    T number[kReduceColumns] = {};
+    const auto add_numbers = [&] {
+      for (std::int64_t i = 0; i < kReduceColumns; ++i)
+        equals[i] += static_cast<std::int64_t>(number[i]), number[i] = 0;
+    };
     for_each_stretch(plan, start, width, [&](std::int64_t at, std::int64_t n) {
-      find_equals(x + at, best.of, magnitudes, n, equal);
-      for (std::int64_t i = 0; i < n; ++i) equals[i] += equal[i] != 0 ? 1 : 0;
+      count_equals(x + at, best.of, magnitudes, n, number);
+      if (++counted % kMost == 0) add_numbers();
     });
+    add_numbers();
     if (is_run(plan, width))
       for (std::int64_t i = 1; i < kReduceColumns; ++i) equals[0] += equals[i];
     const PerColumn<T> share(plan, width, [&](std::int64_t c) { return dy[out + c] / static_cast<T>(equals[c]); });
     write_group(plan, start, width, dx, add, [&](std::int64_t at, std::int64_t n, T* to) {
-      find_equals(x + at, best.of, magnitudes, n, equal);
-      for (std::int64_t i = 0; i < n; ++i) {
-        const T part = magnitudes ? sign_of(x[at + i]) * share.of[i] : share.of[i];
-        to[i] = equal[i] != 0 ? part : T(0);
-      }
+      share_among_equals(x + at, best.of, share.of, magnitudes, n, to);
     });
   });
 }
@@ -88,9 +109,14 @@ template <class T>
     for (std::int64_t i = 0; i < n; ++i) dx[i] = y[i] == 0 ? T(0) : x[i] * (dy[i] / y[i]);
   } else {
     // dx_i = sign(x_i) (|x_i| / y)^(p-1) dy
-    for (std::int64_t i = 0; i < n; ++i) {
-      const double ratio = std::abs(static_cast<double>(x[i])) / static_cast<double>(y[i]);
-      dx[i] = x[i] == 0 || y[i] == 0 ? T(0) : sign_of(x[i]) * T(std::pow(ratio, p - 1)) * dy[i];
+    for (AnyPack at{0, n}; at; at.next<T>()) {
+      const WholePack all{at.i};  // there is room for kReduceColumns of what is not x
+      const Vector<T> v = at(x), norm = all(y);
+      LongPack<T> ratio(magnitude_of(v));
+      ratio /= LongPack<T>(norm);
+      ratio.apply([=](Doubles a) { return raised<T>(a, p - 1); });
+      const Vector<T> d = ratio.rounded() * all(dy), signed_d = v < 0 ? -d : d;
+      all.store(dx, ((v == 0) | (norm == 0)) ? Vector<T>{} : signed_d);
     }
   }
 }
@@ -99,6 +125,18 @@ template <class T>
 template <class T>
 void spread_quotients(const ReducePlan& plan, const T* dy, double divisor, T* dx, bool add) {
   if (in_runs(plan)) return average::spread_runs(plan.outputs, plan.rows.extent, divisor, dy, dx, add);
+  // Wide vectors of float32 alone: the library is kept small.
+  const std::int64_t n = plan.rows.extent;
+  if (kVectorWidth > 16 && sizeof(T) == sizeof(float) && plan.columns.extent == 1 && plan.rows.stride[0] == 1 &&
+      plan.count >= kLeastBlocks * n && plan.count > 0 && plan.kept_rank == 1 && plan.kept[0].stride[0] == n) {
+    // The same runs again and again: memory is filled in its order.
+    return parallel_for(plan.count / n, plan.outputs * n, [=, &plan](std::int64_t first, std::int64_t last) {
+      for (std::int64_t block = first; block < last; ++block) {
+        const Offsets o = offsets_of(plan.reduced, plan.reduced_rank, block);
+        average::spread_runs(plan.outputs, n, divisor, dy, dx + o.at[0], add);
+      }
+    });
+  }
   for_each_group(plan, 1, [=, &plan](std::int64_t out, std::int64_t width, const Offsets& start) {
     T value[kReduceColumns];
     for (std::int64_t c = 0; c < width; ++c) value[c] = dy[out + c] / static_cast<T>(divisor);

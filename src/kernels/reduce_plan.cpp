@@ -1,6 +1,7 @@
 #include "kernels/reduce_plan.hpp"
 
 #include "kernels/ceil_div.hpp"
+#include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 
 namespace taper::kernels {
@@ -51,6 +52,15 @@ ReducePlan reduce_plan(std::span<const std::int64_t> shape, std::uint32_t dims) 
     stride *= shape[d];
   }
   return reduce_plan(std::span<const Dim>(all, shape.size()), dims);
+}
+
+TAPER_FOR_SIZE ReducePlan runs_as_rows(const ReducePlan& plan) {
+  ReducePlan runs = plan;
+  runs.columns = plan.rows;
+  runs.rows = plan.reduced[--runs.reduced_rank];
+  runs.count /= plan.rows.extent;
+  runs.outputs *= plan.rows.extent;
+  return runs;
 }
 
 Offsets offsets_of(const ReducePlan::Dim* dims, int rank, std::int64_t index) {

@@ -32,6 +32,9 @@ ReducePlan reduce_plan(std::span<const ReducePlan::Dim> dims, std::uint32_t is_r
 /// The plan that reduces the dimensions of a row-major `shape` whose bits are set in `dims`.
 ReducePlan reduce_plan(std::span<const std::int64_t> shape, std::uint32_t dims);
 
+/// The plan in which the runs of one are columns, and its innermost reduced dimension outside them is the rows.
+ReducePlan runs_as_rows(const ReducePlan& plan);
+
 /// Outputs are worked on in groups of at most this many neighbours: of `kWideColumns` where a group is read once, and
 /// its rows by several threads.
 inline constexpr std::int64_t kReduceColumns = 64, kWideColumns = 256;

@@ -39,19 +39,18 @@ void softmax_rows(const SoftmaxGroup& g, const T* x, T* y) {
 template <class T>
 void softmax_columns(const SoftmaxGroup& g, const T* x, T* y) {
   T top[kSoftmaxRows];
-  double sum[kSoftmaxRows] = {};
+  double sum[kSoftmaxRows];
   row_maxima(g, x, top);
   // y_j = e^(x_j - max), sum = y_0 + y_1 + ...
-  for_each_exp<T>(
-      g, [&](std::int64_t i, std::int64_t c) { return x[i] - top[c]; },
-      [&](std::int64_t c, std::int64_t i, T e) {
-        y[i] = e;
-        sum[c] += static_cast<double>(e);
-      });
+  sum_exponentials(
+      g, x, top,
+      sum, [y](auto at, std::int64_t i, const auto& e) __attribute__((always_inline)) { at.store(y + i, e); });
   // y_j = y_j / sum
   for (std::int64_t c = 0; c < g.width; ++c) top[c] = T(1 / sum[c]);
-  for (std::int64_t j = 0; j < g.n; ++j)
-    for (std::int64_t c = 0; c < g.width; ++c) y[g.first + j * g.step + c] *= top[c];
+  for_each_column_pack<T>(
+      g, [ =, by = &top[0] ](AnyPack at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
+        for (const Vector<T> scale = at(by); rows > 0; --rows, i += g.step) at.store(y + i, at(y + i) * scale);
+      });
 }
 
 template <class T>
@@ -69,8 +68,7 @@ void softmax_group(const SoftmaxGroup& g, const T* x, T* y) {
 }
 
 template <class T>
-void softmax_grad_rows(const SoftmaxGroup& g, const T* dy, const T* y, T* dx,
-                                                           bool add) {
+void softmax_grad_rows(const SoftmaxGroup& g, const T* dy, const T* y, T* dx, bool add) {
   T dot[kSoftmaxRows];
   // dot = sum dy_j y_j
   for (std::int64_t c = 0; c < g.width; ++c) {
@@ -91,26 +89,31 @@ void softmax_grad_rows(const SoftmaxGroup& g, const T* dy, const T* y, T* dx,
 
 template <class T>
 void softmax_grad_columns(const SoftmaxGroup& g, const T* dy, const T* y, T* dx, bool add) {
-  double dot[kSoftmaxRows] = {};
+  using Long = LongPack<T>;
+  double dots[kSoftmaxRows] = {};
   // dot = sum dy_j y_j
-  for (std::int64_t j = 0; j < g.n; ++j)
-    for (std::int64_t c = 0; c < g.width; ++c) {
-      const std::int64_t i = g.first + j * g.step + c;
-      dot[c] += static_cast<double>(dy[i]) * static_cast<double>(y[i]);
-    }
+  for_each_column_pack<T>(
+      g, [ =, to = &dots[0] ](AnyPack at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
+        Long dot(to + at.i);
+        for (; rows > 0; --rows, i += g.step) dot += Long(at(dy + i)) *= Long(at(y + i));
+        dot.store(to + at.i);
+      });
   // dx_j = y_j (dy_j - dot)
-  for (std::int64_t j = 0; j < g.n; ++j)
-    for (std::int64_t c = 0; c < g.width; ++c) {
-      const std::int64_t i = g.first + j * g.step + c;
-      const T d = T(static_cast<double>(y[i]) * (static_cast<double>(dy[i]) - dot[c]));
-      dx[i] = add ? dx[i] + d : d;
-    }
+  for_each_column_pack<T>(
+      g, [ =, from = &dots[0] ](AnyPack at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
+        for (const Long dot(from + at.i); rows > 0; --rows, i += g.step) {
+          Long d(at(dy + i));
+          d -= dot;
+          d *= Long(at(y + i));
+          at.store(dx + i, add ? at(dx + i) + d.rounded() : d.rounded());
+        }
+      });
 }
 
 template <class T>
 void log_softmax_group(const SoftmaxGroup& g, const T* x, T* y) {
   T top[kSoftmaxRows];
-  double log_sum[kSoftmaxRows];
+  double log_sum[kSoftmaxRows] = {};
   log_sums(g, x, top, log_sum);
   // y_j = (x_j - max) - log(sum e^(x_j - max))
   if (g.contiguous()) {
@@ -120,11 +123,13 @@ void log_softmax_group(const SoftmaxGroup& g, const T* x, T* y) {
                    __attribute__((always_inline)) { at.store(to, (at(from) - above) - log); });
     return;
   }
-  for (std::int64_t j = 0; j < g.n; ++j)
-    for (std::int64_t c = 0; c < g.width; ++c) {
-      const std::int64_t i = g.first + j * g.step + c;
-      y[i] = T((static_cast<double>(x[i]) - static_cast<double>(top[c])) - log_sum[c]);
-    }
+  using Long = LongPack<T>;
+  for_each_column_pack<T>(
+      g, [ =, above = &top[0], logs = &log_sum[0] ](AnyPack at, std::int64_t i, std::int64_t rows)
+             __attribute__((always_inline)) {
+               const Long most(at(above)), log(logs + at.i);
+               for (; rows > 0; --rows, i += g.step) at.store(y + i, ((Long(at(x + i)) -= most) -= log).rounded());
+             });
 }
 
 template <class T>
@@ -148,16 +153,23 @@ void log_softmax_grad_rows(const SoftmaxGroup& g, const T* dy, const T* y, T* dx
 
 template <class T>
 void log_softmax_grad_columns(const SoftmaxGroup& g, const T* dy, const T* y, T* dx, bool add) {
-  double sum[kSoftmaxRows] = {};
+  using Long = LongPack<T>;
+  double sums[kSoftmaxRows] = {};
   // sum = dy_0 + dy_1 + ...
-  for (std::int64_t j = 0; j < g.n; ++j)
-    for (std::int64_t c = 0; c < g.width; ++c) sum[c] += static_cast<double>(dy[g.first + j * g.step + c]);
+  for_each_column_pack<T>(
+      g, [ =, to = &sums[0] ](AnyPack at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
+        Long sum(to + at.i);
+        for (; rows > 0; --rows, i += g.step) sum += Long(at(dy + i));
+        sum.store(to + at.i);
+      });
   // dx_j = dy_j - e^(y_j) sum
-  for_each_exp<T>(
-      g, [&](std::int64_t i, std::int64_t) { return y[i]; },
-      [&](std::int64_t c, std::int64_t i, T e) {
-        const T d = T(static_cast<double>(dy[i]) - static_cast<double>(e) * sum[c]);
-        dx[i] = add ? dx[i] + d : d;
+  for_each_column_pack<T>(
+      g, [ =, from = &sums[0] ](AnyPack at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
+        for (const Long sum(from + at.i); rows > 0; --rows, i += g.step) {
+          Long d(at(dy + i));
+          d -= Long(vector_exp(at(y + i))) *= sum;
+          at.store(dx + i, add ? at(dx + i) + d.rounded() : d.rounded());
+        }
       });
 }
 

@@ -60,35 +60,47 @@ void for_each_softmax_group(std::int64_t outer, std::int64_t n, std::int64_t inn
                });
 }
 
-/// top[c] = the largest element of row c of a group; NaN if the row holds one, or -inf.
+/// Calls `body(at, i, rows)` for rows that lie side by side: at packs of them, elements `i`, `i` + step, ... of each,
+/// `rows` in number. So what is kept for a row is read and written once for some elements.
+template <class T, class Body>
+[[gnu::always_inline]] inline void for_each_column_pack(const SoftmaxGroup& g, const Body& body) {
+  constexpr std::int64_t kElements = 8;
+  for (std::int64_t j = 0; j < g.n; j += kElements)
+    for (AnyPack at{0, g.width}; at; at.next<T>()) body(at, g.first + j * g.step, std::min(kElements, g.n - j));
+}
+
+/// top[c] = the largest element of row c of a group that is not NaN, or -inf.
 template <class T>
 void row_maxima(const SoftmaxGroup& g, const T* x, T* top) {
   if (g.contiguous()) {
     for (std::int64_t c = 0; c < g.width; ++c) top[c] = largest_of(x + g.begin(c), g.n)[0];
     return;
   }
-  for_each_pack<T>(
-      g.width, [&](auto at) __attribute__((always_inline)) {
-        Vector<T> best = pack_of(kNothing<T>);
-        for (std::int64_t j = 0; j < g.n; ++j) best = better_of<true, Vector<T>>(at(x + g.at(j, 0)), best);
+  std::fill_n(top, g.width, kNothing<T>);
+  for_each_column_pack<T>(
+      g, [=](AnyPack at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
+        Vector<T> best = at(top);
+        for (; rows > 0; --rows, i += g.step) best = larger(at(x + i), best);
         at.store(top, best);
       });
 }
 
-/// Calls `use(c, i, e^argument(i, c))` for the elements of rows that lie side by side, where i is the place of the
-/// element, which rises. The arguments of some elements are taken before the first of them is used.
-template <class T, class Argument, class Use>
-void for_each_exp(const SoftmaxGroup& g, const Argument& argument, const Use& use) {
-  T e[kSoftmaxRows];
-  const std::int64_t width = g.width, step = kSoftmaxRows / width;
-  for (std::int64_t from = 0; from < g.n; from += step) {
-    const std::int64_t to = std::min(from + step, g.n);
-    for (std::int64_t j = from; j < to; ++j)
-      for (std::int64_t c = 0; c < width; ++c) e[(j - from) * width + c] = argument(g.first + j * g.step + c, c);
-    for (AnyPack at{0, (to - from) * width}; at; at.next<T>()) at.store(e, vector_exp(at(e)));
-    for (std::int64_t j = from; j < to; ++j)
-      for (std::int64_t c = 0; c < width; ++c) use(c, g.first + j * g.step + c, e[(j - from) * width + c]);
-  }
+/// sum[c] = the sum of e^(x_j - top[c]) of rows that lie side by side, in order; `keep(at, i, e)` takes the terms.
+template <class T, class Keep>
+[[gnu::always_inline]] inline void sum_exponentials(const SoftmaxGroup& g, const T* x, const T* top,
+                                                    double (&sum)[kSoftmaxRows], const Keep& keep) {
+  std::fill_n(sum, kSoftmaxRows, 0.0);
+  for_each_column_pack<T>(
+      g, [&, x, top, step = g.step ](AnyPack at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
+        const Vector<T> above = at(top);
+        LongPack<T> all(sum + at.i);
+        for (; rows > 0; --rows, i += step) {
+          const Vector<T> e = vector_exp(at(x + i) - above);
+          keep(at, i, e);
+          all += LongPack<T>(e);
+        }
+        all.store(sum + at.i);
+      });
 }
 
 /// e_j = e^(x_j - top) for a short row, in whole packs, and their sum: in the order of rows that are turned, so that a
@@ -123,18 +135,9 @@ template <class T>
       log_sum[c] = g.n <= kShortRow ? short_exponentials(from, g.n, top[c], e) : sum_exp(from, g.n, top[c]);
     }
   } else {
-    T e[kLanes<T>];
-    for (AnyPack at{0, g.width}; at; at.next<T>()) {
-      const Vector<T> above = at(top);
-      Lanes<kLanes<T>> sum{};
-      for (std::int64_t j = 0; j < g.n; ++j) {
-        store<T>(vector_exp(at(x + g.at(j, 0)) - above), e);
-        sum.add(e);
-      }
-      double sums[kLanes<T>];
-      sum.store(sums);
-      std::copy_n(sums, std::min<std::int64_t>(kLanes<T>, g.width - at.i), log_sum + at.i);
-    }
+    double sum[kSoftmaxRows];
+    sum_exponentials(g, x, top, sum, [](auto, std::int64_t, const auto&) {});
+    std::copy_n(sum, g.width, log_sum);
   }
   for (AnyPack at{0, g.width}; at; at.next<double>()) at.store(log_sum, vector_log(at(log_sum)));
 }

@@ -106,7 +106,15 @@ inline FullFloat times_power(FullFloat v, FullFloat n) {
 inline FullDouble times_power(FullDouble v, FullDouble n) {
   return FullDouble(_mm512_maskz_scalef_pd(0xff, __m512d(v), __m512d(n)));
 }
-inline FullFloat root_of(FullFloat x) { return FullFloat(_mm512_maskz_sqrt_ps(0xffff, __m512(x))); }
+inline FullFloat root_of(FullFloat x) {
+  // From 2^-100 on, y = 1 / sqrt(x) within 2^-14 gives s near x y, twice as exact each time, at half the cost.
+  const BitsOf<FullFloat> above = BitsOf<FullFloat>(x) - 0x0d800000u;
+  if (_mm512_cmplt_epu32_mask(__m512i(above), _mm512_set1_epi32(0x7f800000 - 0x0d800000)) != 0xffff) [[unlikely]]
+    return FullFloat(_mm512_maskz_sqrt_ps(0xffff, __m512(x)));
+  const FullFloat y = FullFloat(_mm512_maskz_rsqrt14_ps(0xffff, __m512(x))), rough = x * y, half = y * 0.5f;
+  const FullFloat less = fused(-rough, half, FullFloat{} + 0.5f), s = fused(rough, less, rough);
+  return fused(fused(-s, s, x), fused(half, less, half), s);
+}
 inline FullDouble root_of(FullDouble x) { return FullDouble(_mm512_maskz_sqrt_pd(0xff, __m512d(x))); }
 inline FullFloat rough_reciprocal(FullFloat x) { return FullFloat(_mm512_maskz_rcp14_ps(0xffff, __m512(x))); }
 inline FullFloat exponent_of(FullFloat x) { return FullFloat(_mm512_maskz_getexp_ps(0xffff, __m512(x))); }

@@ -47,8 +47,9 @@ inline Doubles positive_power(Doubles a, Doubles y) {
   return power_with_ends(a, y, scaled_by_power(1 + rest, shifted));
 }
 
-/// a^y of doubles that are floats, within 2^-28.
-inline Doubles positive_power_of_float(Doubles a, Doubles y) {
+/// a^y within 2^-28, as `positive_power`; if it is to become a float, or `is_wide`.
+template <bool is_wide>
+inline Doubles rough_positive_power(Doubles a, Doubles y) {
   // log(1 + r) = r + r^2 p(r)
   constexpr double kP[] = {-0.500000000215,  0.333333340435, -0.249999948303,  0.199998981555,
                            -0.166669274472,  0.14290570579,  -0.124974117836,  0.11009618829,
@@ -57,19 +58,22 @@ inline Doubles positive_power_of_float(Doubles a, Doubles y) {
   constexpr double kQ[] = {0.16666521132, 0.041668266058, 8.3686746657e-3, 1.3820669847e-3};
   const auto [r, n] = log_parts(a);
   const Doubles log = fused(n, 6.93147180559945309417e-1, fused(r * r, polynomial(kP, r), r));
-  const Doubles power = at_most<Doubles>(200, at_least<Doubles>(-200, y * log));
+  constexpr double kMost = is_wide ? 710 : 200, kLeast = is_wide ? -746 : -200;
+  const Doubles power = at_most<Doubles>(kMost, at_least<Doubles>(kLeast, y * log));
   const Doubles shifted = fused(power, 1.44269504088896340736, Ieee<double>::whole);
   const Doubles rest = fused(shifted - Ieee<double>::whole, -6.93147180559945309417e-1, power);
-  const Doubles q = fused(polynomial(kQ, rest), rest, 0.4999999404), scale = power_of_two(shifted);
-  return power_with_ends(a, y, fused(scale, fused(rest * rest, q, rest), scale));
+  const Doubles q = fused(polynomial(kQ, rest), rest, 0.4999999404), less = fused(rest * rest, q, rest);
+  if constexpr (is_wide) return power_with_ends(a, y, scaled_by_power(1 + less, shifted));
+  const Doubles scale = power_of_two(shifted);
+  return power_with_ends(a, y, fused(scale, less, scale));
 }
 inline Vector<float> positive_power(Vector<float> a, Vector<float> y) {
   float base[kLanes<float>], exponent[kLanes<float>];
   std::memcpy(base, &a, sizeof a);
   std::memcpy(exponent, &y, sizeof y);
   for (int k = 0; k < kLanes<float>; k += kDoubles) {
-    const AsManyFloats p =
-        __builtin_convertvector(positive_power_of_float(ElementsAt{k}(base), ElementsAt{k}(exponent)), AsManyFloats);
+    const AsManyFloats p = __builtin_convertvector(
+        rough_positive_power<false>(ElementsAt{k}(base), ElementsAt{k}(exponent)), AsManyFloats);
     std::memcpy(base + k, &p, sizeof p);
   }
   std::memcpy(&a, base, sizeof a);

@@ -177,3 +177,59 @@ TEMPLATE_TEST_CASE("rows of nothing but -inf give zeros where they are masked, a
   masked_softmax(x.data(), y.data(), 4, 3);
   CHECK(same_values(y, {0, 0, 0, 0, 1, 0, nan, nan, nan, nan, nan, nan}));
 }
+
+TEMPLATE_TEST_CASE("softmax along rows of any number that lie side by side", "", float, double) {
+  using T = TestType;
+  const double most = sizeof(T) == sizeof(float) ? 2e-7 : 1e-14;
+  for (const std::int64_t n : {1, 2, 7, 8, 9, 17, 67})
+    for (const std::int64_t inner : {2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 131})
+      for (bool log : {false, true}) {
+        const Size s{2, n, inner};
+        INFO(n << " " << inner << " " << log);
+        auto x = numbers<T>(s.numel(), 21, -9, 9);
+        const auto dy = numbers<T>(s.numel(), 22);
+        const Doubles xd(x.begin(), x.end()), dyd(dy.begin(), dy.end());
+        const auto y = forward(s, x, log);
+        const Doubles yd = naive(s, xd, log);
+        CHECK(distance(y, yd) < most * (log ? 1 : 0.5));
+        Doubles expected(x.size());
+        for (std::int64_t o = 0; o < s.outer; ++o)
+          for (std::int64_t c = 0; c < inner; ++c) {
+            const auto at = [&](std::int64_t j) { return std::size_t((o * n + j) * inner + c); };
+            double dot = 0;
+            for (std::int64_t j = 0; j < n; ++j) dot += log ? dyd[at(j)] : dyd[at(j)] * yd[at(j)];
+            for (std::int64_t j = 0; j < n; ++j)
+              expected[at(j)] = log ? dyd[at(j)] - std::exp(yd[at(j)]) * dot : yd[at(j)] * (dyd[at(j)] - dot);
+          }
+        std::vector<T> dx(x.size(), T(kNaN)), added(x.size(), T(0.5)), in_place = dy, over = x;
+        backward(s, dy, y, dx, log, false);
+        backward(s, dy, y, added, log, true);
+        backward(s, in_place, y, in_place, log, false);
+        CHECK(distance(dx, expected) < 4 * most);
+        CHECK(same_bits(in_place, dx));
+        bool sums = true;
+        for (std::size_t i = 0; i < dx.size(); ++i) sums = sums && added[i] == T(0.5) + dx[i];
+        CHECK(sums);
+        log ? log_softmax(over.data(), over.data(), s.outer, n, inner)
+            : softmax(over.data(), over.data(), s.outer, n, inner);
+        CHECK(same_bits(over, y));
+        // What is not finite stays in its row.
+        const std::size_t row = std::size_t(inner - 1), place = row + std::size_t((n - 1) * inner);
+        for (const double special : {kNaN, kInf, -kInf}) {
+          auto v = x;
+          v[place] = T(special);
+          const auto z = forward(s, v, log);
+          bool right = true;
+          for (std::size_t i = 0; i < z.size(); ++i) {
+            const bool beside = i >= std::size_t(n * inner) || i % std::size_t(inner) != row;
+            if (beside)
+              right = right && same_bits<T>({z[i]}, {y[i]});
+            else if (special != -kInf || n == 1)
+              right = right && std::isnan(z[i]);
+            else
+              right = right && (i == place ? z[i] == (log ? -T(kInf) : T(0)) : std::isfinite(z[i]));
+          }
+          CHECK(right);
+        }
+      }
+}

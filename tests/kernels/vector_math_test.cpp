@@ -1,6 +1,8 @@
 #include "kernels/vector_math.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <limits>
 #include <ostream>
 
@@ -227,6 +229,38 @@ TEST_CASE(
   check_accuracy<double>();
 }
 
+TEST_CASE("square roots are rounded correctly") {
+  // Every sixteenth float of two binades, and others in all of them.
+  std::vector<float> x;
+  for (std::uint32_t bits = 0x3f800000; bits < 0x40800000; bits += 16)
+    x.push_back(std::bit_cast<float>(bits + bits / 16 % 16));
+  for (std::uint32_t bits = 0; bits < 0x7f800000; bits += 4999) x.push_back(std::bit_cast<float>(bits));
+  const auto special = everywhere<float>();
+  x.insert(x.end(), special.begin(), special.end());
+  std::vector<float> expected;
+  for (const float v : x) expected.push_back(std::sqrt(v));
+  const auto y = mapped<Sqrt>(x);
+  CHECK(same_values(y, expected));
+  CHECK(std::signbit(mapped<Sqrt>(std::vector<float>{-0.0f})[0]));
+}
+
+TEST_CASE("sines and cosines of floats are accurate near multiples of pi / 2 and from angle to angle") {
+  std::vector<float> x;
+  for (std::uint32_t bits = 0x30000000; bits < 0x4a000000; bits += 331)  // up to two millions
+    x.push_back(std::bit_cast<float>((bits % 2 << 31) + bits));
+  for (int n = 1; n < 9000; ++n) {
+    const auto near = float(n * 1.57079632679489661923);
+    x.insert(x.end(), {std::nextafter(near, 0.0f), near, -near, std::nextafter(near, 1e9f)});
+  }
+  const auto sine = mapped<Sin>(x), cosine = mapped<Cos>(x);
+  Worst worst;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double error = std::max(ulps(sine[i], std::sin(L(x[i]))), ulps(cosine[i], std::cos(L(x[i]))));
+    if (error > worst.ulp) worst = {error, double(x[i])};
+  }
+  CHECK(worst < 1);
+}
+
 TEST_CASE("gradients of functions of one element are within 3 units in the last place of what was saved, silu's 5") {
   check_slopes<float>();
   check_slopes<double>();
@@ -308,6 +342,9 @@ TEST_CASE("a map gives an element the same value at any place of any array") {
   check_position<Log, float>();
   check_position<Log1p, float>();
   check_position<Sin, float>();
+  check_position<Cos, float>();
+  check_position<Sqrt, float>();
+  check_position<Sqrt, double>();
   check_position<Cos, double>();
   check_position<Tanh, float>();
   check_position<Tanh, double>();
