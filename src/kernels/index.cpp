@@ -88,6 +88,13 @@ template <class T>
       if (inner == 1)
 #pragma GCC unroll 2
         for (; first < end; ++first) y[first] = slice[*from++];
+      else if (inner <= 8) {
+        // Columns of short rows: calls for a few elements take longer.
+        for (std::int64_t i = 0; i < inner; ++i)
+#pragma GCC unroll 2
+          for (std::int64_t j = 0; j < end - first; ++j) y[(first + j) * inner + i] = slice[from[j] * inner + i];
+        first = end;
+      }
       for (; first < end; ++first) std::copy_n(slice + *from++ * inner, inner, y + first * inner);
     }
   });

@@ -69,24 +69,29 @@ template <class T>
     for (std::int64_t unit = begin; unit < end; ++unit) {
       auto [first, last, channel] = units.range(unit);
       // Vectors are for what is trained most.
-      if constexpr (kVectorWidth > 16 && sizeof(T) == sizeof(float))
-        if (!units.columns) {
-          const Vector<T> slope = pack_of(w[channel]);
+      if constexpr (kVectorWidth > 16 && sizeof(T) == sizeof(float)) {
+        double* const sum = sums + unit * (units.columns ? units.channels : 1);
+        if (sums && units.columns) std::fill_n(sum, units.channels, 0.0);
+        const Vector<T> slope = pack_of(w[channel]);
+        for (const std::int64_t n = units.columns ? units.channels : last - first; first < last; first += n) {
           const T *const from = x + first, *const g = dy + first;
           if (dx)
             store_packs(
-                dx + first, last - first, add, [=](auto at) __attribute__((always_inline)) {
-                  const Vector<T> some = at(g);
-                  return at(from) > 0 ? some : slope * some;
+                dx + first, n, add, [ =, &units ](auto at) __attribute__((always_inline)) {
+                  const Vector<T> some = at(g), other = units.columns ? at(w) : slope;
+                  return at(from) > 0 ? some : other * some;
                 });
-          if (sums)
-            sums[unit] = sum_of(
-                last - first, [=](auto at) __attribute__((always_inline)) {
-                  at.i += first;
-                  return term(at);
-                });
-          continue;
+          const auto its = [=](auto at) __attribute__((always_inline)) {
+            at.i += first;
+            return term(at);
+          };
+          if (sums && !units.columns) *sum = sum_of(n, its);
+          std::int64_t c = sums && units.columns ? 0 : n;
+          for (; c + kDoubles <= n; c += kDoubles) store<double>(load(sum + c) + its(ElementsAt{c}), sum + c);
+          for (; c < n; ++c) sum[c] += its(ElementAt{c});
         }
+        continue;
+      }
       const std::int64_t step = units.columns ? 1 : 0, n = units.columns ? units.channels : 1;
       if (sums) std::fill_n(sums + unit * n, n, 0.0);
       for (std::int64_t c = 0; first < last; ++first) {

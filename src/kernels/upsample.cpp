@@ -12,7 +12,11 @@ namespace taper::kernels {
 namespace {
 
 /// Columns of a row that are worked on at once; what the buffers on the stack hold.
-constexpr std::int64_t kUpsampleTile = 256;
+constexpr std::int64_t kUpsampleTile = 512;
+
+/// The positions that an output may read.
+template <class Axis>
+constexpr int kTapsOf = std::is_same_v<Axis, Resampling> ? 2 : 4;
 
 /// What output i of an axis reads; there is one copy of this code.
 template <class Axis>
@@ -53,17 +57,30 @@ class Remembered {
   [[gnu::noinline]] explicit Remembered(const Axis& axis) : out(axis.out), axis_(axis) {
     for (std::int64_t i = 0; out <= kUpsampleTile && i < out; ++i) source_[i] = source_of(axis, i);
   }
-  const Source& at(std::int64_t i) const { return out <= kUpsampleTile ? source_[i] : spare_ = source_of(axis_, i); }
+  const Source& at(std::int64_t i) const { return out <= kUpsampleTile ? source_[i] : found(i); }
 
-  /// The outputs that may read input position `j`.
-  [[gnu::noinline]] IndexRange over(std::int64_t j) const { return outputs_over(*this, j); }
+  /// The outputs that may read input position `j`, which mostly follows the one asked for before.
+  [[gnu::noinline]] IndexRange over(std::int64_t j) {
+    if (j == j_ + 1) {
+      while (over_.first < out && at(over_.first).second < j) ++over_.first;
+      while (over_.last < out && at(over_.last).first <= j) ++over_.last;
+    } else if (j != j_) {
+      over_ = outputs_over(*this, j);
+    }
+    j_ = j;
+    return over_;
+  }
 
   std::int64_t out;
 
  private:
+  [[gnu::noinline]] const Source& found(std::int64_t i) const { return spare_ = source_of(axis_, i); }
+
   const Axis& axis_;
   Source source_[kUpsampleTile];
   mutable Source spare_;
+  std::int64_t j_ = -1;
+  IndexRange over_{0, 0};
 };
 
 std::int64_t inputs(const UpsampleParams& p) { return p.axis[0].in * p.axis[1].in * p.axis[2].in; }
@@ -94,12 +111,12 @@ struct ColumnTaps {
   /// Goes to the tile that begins with column `first`.
   template <class Axis>
   TAPER_FOR_SIZE void show(const Axis& axis, std::int64_t first) {
-    taps = std::is_same_v<Axis, Resampling> ? 2 : 4;
+    taps = kTapsOf<Axis>;
     is_nearest = axis.is_nearest();
     count = std::min(kUpsampleTile, axis.out - first);
     from = source_of(axis, first).first;
     read = source_of(axis, first + count - 1).second + 1 - from;
-    in_order = is_nearest || read <= 4 * count;
+    in_order = read <= 4 * count;
     if (!in_order) read = taps * count;
     for (std::int64_t i = 0; i < count; ++i) {
       const Taps its(source_of(axis, first + i));
@@ -107,7 +124,7 @@ struct ColumnTaps {
         const bool is_read = k < its.count;
         const std::int64_t r = its.at[is_read ? k : 0] - from;
         if (!in_order) position[k * count + i] = r;
-        place[k][i] = !is_read ? kMost : in_order ? r : k * count + i;
+        place[k][i] = static_cast<std::int32_t>(!is_read ? kMost : in_order ? r : k * count + i);
         weight[k][i] = is_read ? its.weight[k] : 0;
       }
     }
@@ -116,15 +133,20 @@ struct ColumnTaps {
   std::int64_t count = 0, from = 0, read = 0;
   int taps = 0;
   bool is_nearest = false, in_order = true;
-  std::int64_t position[kMost],
-      place[4][kUpsampleTile];  ///< behind `from` of what is read; of that what a column reads
+  std::int64_t position[kMost];          ///< behind `from`, of what is read unless that is all in order
+  std::int32_t place[4][kUpsampleTile];  ///< of what each column reads among that
   double weight[4][kUpsampleTile];
 };
 
-/// One tile of one row of outputs of the plane `x`.
+/// One tile of one row of outputs, from element `to` of y on, of the plane from element `from` of x on.
+using ForwardTile = void(const UpsampleParams& p, const ColumnTaps& columns, const Taps& d, const Taps& h,
+                         const void* x, std::int64_t from, void* y, std::int64_t to);
+
 template <class T>
-[[gnu::noinline]] void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps& d, const Taps& h,
-                                    const T* x, T* y) {
+void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps& d, const Taps& h, const void* all_x,
+                  std::int64_t from, void* all_y, std::int64_t to) {
+  const T* const x = static_cast<const T*>(all_x) + from;
+  T* const y = static_cast<T*>(all_y) + to;
   const T* rows[8];
   double weights[8];
   int count = 0;
@@ -135,7 +157,8 @@ template <class T>
       weights[count] = d.weight[i] * h.weight[j];
     }
   if (columns.is_nearest) {
-    for (std::int64_t c = 0; c < columns.count; ++c) y[c] = rows[0][columns.place[0][c]];
+    for (std::int64_t c = 0; c < columns.count; ++c)
+      y[c] = rows[0][columns.in_order ? columns.place[0][c] : columns.position[c]];
     return;
   }
   // sum_r = the sum of weight x at position r over depth and height
@@ -161,7 +184,7 @@ template <class T>
 }
 
 /// Takes gradients in the order of their columns and writes what each input position gathers, in order.
-template <class T>
+template <class T, int kTaps>
 class Gather {
  public:
   Gather(T* dx, std::int64_t in, bool add) : dx_(dx), in_(in), add_(add) {}
@@ -181,14 +204,25 @@ class Gather {
       if (s.weight[k] != 0) sums_[s.at[k] - at_] += s.weight[k] * g;
   }
   /// Writes what is left.
-  void finish() { move_to(in_); }
+  TAPER_FOR_SIZE static void finish(Gather gather) { gather.move_to(gather.in_); }
 
  private:
   void move_to(std::int64_t to) {
-    for (; at_ < to; ++at_) {
+    for (int n = 0; n < kTaps && at_ < to; ++n, ++at_) {
       dx_[at_] = static_cast<T>(add_ ? static_cast<double>(dx_[at_]) + sums_[0] : sums_[0]);
-      for (int k = 0; k < 3; ++k) sums_[k] = sums_[k + 1];
-      sums_[3] = 0;
+#pragma GCC unroll 4
+      for (int k = 0; k + 1 < kTaps; ++k) sums_[k] = sums_[k + 1];
+      sums_[kTaps - 1] = 0;
+    }
+    if (at_ >= to) return;
+    if (!add_) clear(dx_ + at_, dx_ + to);
+    at_ = to;
+  }
+  /// Stores what nothing was gathered for: mostly few elements.
+  [[gnu::noinline]] static void clear(T* dx, T* end) {
+    for (; dx != end; ++dx) {
+      asm volatile("");  // a call takes longer
+      *dx = 0;
     }
   }
 
@@ -196,7 +230,7 @@ class Gather {
   std::int64_t in_;
   bool add_;
   std::int64_t at_ = 0;
-  double sums_[4] = {};  // of position at_ and the next ones
+  double sums_[kTaps] = {};  // of position at_ and the next ones
 };
 
 /// The weight with which an output reads position `j`.
@@ -211,36 +245,43 @@ double weight_of(const CubicResampling::Source& s, std::int64_t j) {
   return weight;
 }
 
-/// sum_i += weight * dy_i over the rows of outputs that read input row (d, h) of a plane.
+/// sum_i = the sum of weight * dy_i over the rows of outputs that read input row (d, h) of a plane; false if there are
+/// none.
 template <class Axis, class T>
-void gather_rows(const UpsampleParams& p, const Remembered<Resampling>& depth, const Remembered<Axis>& height,
-                 std::int64_t d, std::int64_t h, const T* dy, std::int64_t n, double* sum) {
+bool gather_rows(const UpsampleParams& p, Remembered<Resampling>& depth, Remembered<Axis>& height, std::int64_t d,
+                 std::int64_t h, const T* dy, std::int64_t n, double* sum) {
   const IndexRange over_d = depth.over(d), over_h = height.over(h);
+  bool any = false;
   for (std::int64_t i = over_d.first; i < over_d.last; ++i)
     for (std::int64_t j = over_h.first; j < over_h.last; ++j) {
       const double weight = weight_of(depth.at(i), d) * weight_of(height.at(j), h);
       if (weight == 0) continue;
       const T* const row = dy + (i * p.axis[1].out + j) * p.axis[2].out;
+      if (!any) std::fill_n(sum, n, 0.0);
+      any = true;
+      TAPER_INDEPENDENT_TURNS
       for (std::int64_t c = 0; c < n; ++c) sum[c] += weight * static_cast<double>(row[c]);
     }
+  return any;
 }
 
-template <class Axis, class T>
-void forward(const UpsampleParams& p, const Axis& over_height, const Axis& over_width, const T* x, T* y) {
+template <class Axis>
+void forward(const UpsampleParams& p, const Axis& over_height, const Axis& over_width, const void* x, void* y,
+             ForwardTile* tile) {
   const std::int64_t height = p.axis[1].out, width = p.axis[2].out;
   // y_i = sum of x_j times the weight with which output i reads j, along each axis
   parallel_for(p.planes * p.axis[0].out * height, 4 * width, [&](std::int64_t begin, std::int64_t end) {
     ColumnTaps columns;
-    const Remembered<Axis> heights(over_height);
+    Remembered<Axis> heights(over_height);
     for (std::int64_t c = 0; c < width; c += kUpsampleTile) {
       columns.show(over_width, c);
       for (std::int64_t unit = begin; unit < end;) {
         // The rows of one place of the depth.
         const std::int64_t slab = unit / height, last = std::min(end, (slab + 1) * height);
-        const T* const from = x + slab / p.axis[0].out * inputs(p);
+        const std::int64_t from = slab / p.axis[0].out * inputs(p);
         const Taps depth(source_of(p.axis[0], slab % p.axis[0].out));
         for (std::int64_t h = unit - slab * height; unit < last; ++unit, ++h)
-          forward_tile(p, columns, depth, Taps(heights.at(h)), from, y + unit * width + c);
+          tile(p, columns, depth, Taps(heights.at(h)), x, from, y, unit * width + c);
       }
     }
   });
@@ -253,18 +294,20 @@ void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over
   // dx_j = sum of dy_i times the weight with which output i reads j
   parallel_for(p.planes * rows, outputs(p) / rows + width, [&](std::int64_t begin, std::int64_t end) {
     Columns<Axis> columns(over_width);
-    const Remembered<Resampling> depths(p.axis[0]);
-    const Remembered<Axis> heights(over_height);
+    Remembered<Resampling> depths(p.axis[0]);
+    Remembered<Axis> heights(over_height);
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t plane = unit / rows, row = unit % rows;
-      Gather<T> gather(dx + unit * width, width, add);
+      Gather<T, kTapsOf<Axis>> gather(dx + unit * width, width, add);
       for (std::int64_t c = 0; c < p.axis[2].out; c += kUpsampleTile) {
         columns.show(c);
-        double sum[kUpsampleTile] = {};
-        gather_rows(p, depths, heights, row / height, row % height, dy + plane * outputs(p) + c, columns.count(), sum);
+        double sum[kUpsampleTile];
+        if (!gather_rows(p, depths, heights, row / height, row % height, dy + plane * outputs(p) + c, columns.count(),
+                         sum))
+          continue;
         for (std::int64_t i = 0; i < columns.count(); ++i) gather.take(columns[i], sum[i]);
       }
-      gather.finish();
+      gather.finish(gather);
     }
   });
 }
@@ -274,9 +317,9 @@ void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over
 template <class T>
 void upsample(const UpsampleParams& p, const T* x, T* y) {
   if (p.cubic)
-    forward(p, CubicResampling{p.axis[1]}, CubicResampling{p.axis[2]}, x, y);
+    forward(p, CubicResampling{p.axis[1]}, CubicResampling{p.axis[2]}, x, y, forward_tile<T>);
   else
-    forward(p, p.axis[1], p.axis[2], x, y);
+    forward(p, p.axis[1], p.axis[2], x, y, forward_tile<T>);
 }
 
 template <class T>
