@@ -258,19 +258,19 @@ def dense():
 
 def losses():
     file = "src/kernels/cross_entropy.cpp"
-    yield Mutant("label smoothing without the class weights", file, "all += weight_of(weight, j) * surprise(j);",
-                 "all += surprise(j);", "[loss]")
-    yield Mutant("label smoothing's gradient dropped", file, "- (j == t ? hit[c] : 0) - part;", "- (j == t ? hit[c] : 0) - 0 * part;",
-                 "[loss]")
-    yield Mutant("an ignored target has a gradient", file, "const T d = t == p.ignore_index ? T(0) : T(slope * g[c]);",
-                 "const T d = T(slope * (t == p.ignore_index ? dy.at(row + c) : g[c]));", "[loss]")
+    yield Mutant("label smoothing without the class weights", file, "surprise : surprise * at(weight);",
+                 "surprise : surprise;", "cross entropy*")
+    yield Mutant("label smoothing's gradient dropped", file, "- w * its(s.less);", "- w * its(s.less) * T(0);",
+                 "cross entropy*")
+    yield Mutant("an ignored target has a gradient", file, "its(s.ignored) != 0 ? Vector<T>{}",
+                 "its(s.ignored) == 2 ? Vector<T>{}", "ignored rows*")
     yield Mutant("ignored targets count in the mean", file, "if (target[r] != p.ignore_index) total += weight_of(weight, target[r]);",
                  "total += target[r] == p.ignore_index ? 1 : weight_of(weight, target[r]);", "[loss]")
     yield Mutant("class index one too large accepted", file, "target[r] >= classes)", "target[r] > classes)", "*target*")
     yield Mutant("probabilities not smoothed", file, "const double q = (1 - smooth) * static_cast<double>(probability[i]) + each;",
                  "const double q = static_cast<double>(probability[i]) + 0 * each;", "[loss]")
-    yield Mutant("negative log likelihood added to what was there", file, "if (!add)\n      for (std::int64_t j = 0; j < p.classes; ++j)\n        for",
-                 "if (add)\n      for (std::int64_t j = 0; j < p.classes; ++j)\n        for", "[loss]")
+    yield Mutant("negative log likelihood added to what was there", file, "if (!add) {\n      // All at once",
+                 "if (add) {\n      // All at once", "*log likelihood*")
 
 
 def optimisers():
@@ -595,8 +595,8 @@ def wired():
                  "*under names of its own")
     yield Mutant("a block of too few inputs accepted", graph, "if (block && block->input_count_ != wired.inputs.size())",
                  "if (false)", "*graph in a graph*")
-    yield Mutant("slope of the wrong channel", "src/kernels/prelu.cpp", "body(b, plane % p.channels, first,",
-                 "body(b, plane / p.channels % p.channels, first,", "*prelu*")
+    yield Mutant("slope of the wrong channel", "src/kernels/prelu.cpp", "plane % channels}",
+                 "plane / channels % channels}", "*prelu*")
     yield Mutant("Bilinear bounded by the second input", "modules/bilinear.cpp", "1 / std::sqrt(double(n1))",
                  "1 / std::sqrt(double(n2))", "*bilinear starts*")
 

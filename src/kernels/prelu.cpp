@@ -70,7 +70,7 @@ template <class T>
       auto [first, last, channel] = units.range(unit);
       // Vectors are for what is trained most.
       if constexpr (kVectorWidth > 16 && sizeof(T) == sizeof(float)) {
-        double* const sum = sums + unit * (units.columns ? units.channels : 1);
+        double* const sum = sums ? sums + unit * (units.columns ? units.channels : 1) : nullptr;
         if (sums && units.columns) std::fill_n(sum, units.channels, 0.0);
         const Vector<T> slope = pack_of(w[channel]);
         for (const std::int64_t n = units.columns ? units.channels : last - first; first < last; first += n) {
