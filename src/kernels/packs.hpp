@@ -126,27 +126,10 @@ struct AnyPack {
   }
   template <class T>
   [[gnu::always_inline]] Vector<T> operator()(const T* x, T absent = 0) const {
-    if constexpr (kVectorWidth == 16)
-      return loaded(i, last, x, absent);
-    else
-      return last - i >= kLanes<T> ? WholePack{i}(x) : PartPack{i, static_cast<int>(last - i)}(x, absent);
-  }
-  template <class T>
-  [[gnu::always_inline]] void store(T* y, Vector<T> v) const {
-    if constexpr (kVectorWidth == 16)
-      stored(i, last, y, v);
-    else
-      last - i >= kLanes<T> ? WholePack{i}.store(y, v) : PartPack{i, static_cast<int>(last - i)}.store(y, v);
-  }
-
- private:
-  // The baseline is kept small: out of line.
-  template <class T>
-  [[gnu::noinline]] static Vector<T> loaded(std::int64_t i, std::int64_t last, const T* x, T absent) {
     return last - i >= kLanes<T> ? WholePack{i}(x) : PartPack{i, static_cast<int>(last - i)}(x, absent);
   }
   template <class T>
-  [[gnu::noinline]] static void stored(std::int64_t i, std::int64_t last, T* y, Vector<T> v) {
+  [[gnu::always_inline]] void store(T* y, Vector<T> v) const {
     last - i >= kLanes<T> ? WholePack{i}.store(y, v) : PartPack{i, static_cast<int>(last - i)}.store(y, v);
   }
 };
