@@ -76,8 +76,9 @@ bool plane_backward_input(const ConvParams& p, const float* dy, const float* w, 
   const std::int64_t channels = p.in_channels / p.groups, columns = p.out_channels / p.groups;
   const std::int64_t taps = taps_of(p), n = outputs(p), row = vectors(n) * kWidth, some = kResultSize / (taps * row);
   // What the outputs give to each tap, or what the inputs take of the taps.
-  if (channels * columns == 1 || !is_plane(p) || p.in[2] > kLongestLine || p.out[2] > kLongestLine || p.kernel[2] > kMostTaps ||
-      columns > kBlockDepth || row > kBlockColumns || some < 1 || !is_shorter(vectors(n), p.in[1] * vectors(p.in[2])))
+  if (channels * columns == 1 || !is_plane(p) || p.in[2] > kLongestLine || p.out[2] > kLongestLine ||
+      p.kernel[2] > kMostTaps || columns > kBlockDepth || row > kBlockColumns || some < 1 ||
+      !is_shorter(vectors(n), p.in[1] * vectors(p.in[2])))
     return false;
   const Gathering gathering(p, row);
   parallel_for(p.batch * p.groups, parallel_work(channels * taps * row, columns),

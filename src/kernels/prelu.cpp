@@ -67,7 +67,9 @@ template <class T>
   };
   parallel_for(units.count, units.size, [=, &units](std::int64_t begin, std::int64_t end) {
     for (std::int64_t unit = begin; unit < end; ++unit) {
-      auto [first, last, channel] = units.range(unit);
+      const auto range = units.range(unit);
+      const std::int64_t last = range.last, channel = range.channel;
+      std::int64_t first = range.first;
       // Vectors are for what is trained most.
       if constexpr (kVectorWidth > 16 && sizeof(T) == sizeof(float)) {
         double* const sum = sums ? sums + unit * (units.columns ? units.channels : 1) : nullptr;

@@ -67,8 +67,8 @@ template <class T>
 void reduce_logsumexp_grad(const ReducePlan& plan, const T* dy, const T* x, const T* y, T* dx, bool add);
 
 /// (sum |x|^p)^(1/p); p = inf: the largest |x|, -inf: the smallest, 0: how many are not 0. 0 over nothing (p > 0).
-/// The gradient is 0 where the norm or x is 0; with p = +-inf it is spread evenly over equals. Powers of float32 have its
-/// accuracy, but double's range.
+/// The gradient is 0 where the norm or x is 0; with p = +-inf it is spread evenly over equals. Powers of float32 have
+/// its accuracy, but double's range.
 template <class T>
 void reduce_norm(const ReducePlan& plan, double p, const T* x, T* y);
 template <class T>
