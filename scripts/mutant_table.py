@@ -257,6 +257,13 @@ def dense():
 
 
 def losses():
+    yield Mutant("classes smoothed alike whatever they weigh", "src/kernels/cross_entropy.cpp", "w * its(s.less)",
+                 "its(s.less)", "cross entropy with class indices*")
+    yield Mutant("equals counted in the first column of a run alone", "src/kernels/reduce_grad.cpp",
+                 "for (std::int64_t i = 1; i < kReduceColumns; ++i) equals[0] += equals[i];", ";",
+                 "*extremes spread their gradient*")
+    yield Mutant("exponentials vanish before they are 0", "src/kernels/vector_math.hpp", "by_size<V>(-104, -746);",
+                 "by_size<V>(-103, -746);", "*every function of one element*")
     file = "src/kernels/cross_entropy.cpp"
     yield Mutant("label smoothing without the class weights", file, "surprise : surprise * at(weight);",
                  "surprise : surprise;", "cross entropy*")
@@ -557,6 +564,15 @@ def functions():
 
 def moves():
     file = "src/kernels/movement.cpp"
+    yield Mutant("rows of an index that wrap stay where they were", "src/kernels/index.cpp",
+                 "from -= extent_[d] * step_[d];", "", "gather*")
+    yield Mutant("short runs of a gradient with each other's distances", "src/kernels/broadcast.cpp",
+                 "{row, p.rows.stride[k]}, count, n);", "{p.rows.stride[k], row}, count, n);", "*operands of any layout*")
+    yield Mutant("gradients of short runs overwritten", "src/kernels/broadcast.cpp",
+                 "dx[o + i] = add ? dx[o + i] + sums[i] : sums[i];", "dx[o + i] = sums[i];", "*broadcast*")
+    yield Mutant("a column's operand laid out for its first row alone", "src/kernels/broadcast_tiles.hpp",
+                 "const Any* const from = static_cast<const Any*>(x) + r * s.row;",
+                 "const Any* const from = static_cast<const Any*>(x) + (s.column == 0 ? 0 : r * s.row);", "*operands of any layout*")
     yield Mutant("every row of a permutation placed behind the one before", file,
                  "m.row_step = p.stride[across], m.to_step = to_stride[across];",
                  "m.row_step = p.stride[across], m.to_step = m.columns;", "permutations move*")
