@@ -316,6 +316,55 @@ for f, changed, slow in (("sgd", 1, 0), ("momentum", 2, 0), ("adam", 3, 1), ("ad
         row(f"optimiser {f}, {count} of {n}", f"optimizer f={f} count={count} n={n}",
             updates(size, changed * size, divisions=slow * size, roots=slow * size), ratio=1, tolerance=1e-4)
 
+# --- what is asked for less often -------------------------------------------------------------------------------------
+
+group("Other operations")
+
+
+def operation(name, f, a, *more, out=None, bound=True, **wanted):
+    """One of `operations` in peers; `a` and `more` are shapes, or what else the task says, `out` elements of results.
+    A bound is stated where elements are only moved or little is done with them.
+    """
+    read = math.prod(map(int, a.split("x")))
+    moves = [stream(read, out or read)] if bound else []
+    rest = " ".join(more)
+    row(f"{name}/forward", f"operation f={f} a={a} {rest} pass=forward", *moves, ratio=1, **wanted)
+    row(f"{name}/forward and backward", f"operation f={f} a={a} {rest} pass=both", ratio=1, **wanted)
+
+
+operation("dimensions reversed (64,64,64)", "reverse", "64x64x64")
+operation("stack along the last dim, 2 of (256,128)", "stack_last", "256x128", "b=256x128", bound=False)
+operation("cat of channels, 32 and 16 (16,c,14,14)", "cat", "16x32x14x14", "b=16x16x14x14", bound=False)
+operation("pad with zeros (16,32,14,14)", "pad_zeros", "16x32x14x14", out=512 * 256)
+operation("pad with the border (16,32,14,14)", "pad_replicate", "16x32x14x14", out=512 * 256)
+operation("index_select of columns (512,256)", "index_select", "512x256", "index=256 classes=256")
+operation("gather of 64 columns (512,256)", "gather", "512x256", "index=512x64 classes=256", bound=False)
+operation("PReLU of channels (16,32,14,14)", "prelu", "16x32x14x14", "b=32")
+operation("upsample nearest (8,32,14,14)", "nearest", "8x32x14x14", out=256 * 28 * 28)
+operation("upsample bilinear (8,32,14,14)", "bilinear", "8x32x14x14", out=256 * 28 * 28)
+operation("multiply by a column (2048,64)", "mul", "2048x64", "b=2048x1")
+operation("multiply by a column (26214,5)", "mul", "26214x5", "b=26214x1")
+operation("matrix by vector (1024,512)", "matmul", "1024x512", "b=512x1", out=1024, tolerance=1e-4)
+operation("product of 8 rows (784,128)", "matmul", "8x784", "b=784x128", bound=False, tolerance=1e-4)
+operation("product over the last dim (512,256)", "prod", "512x256", "positive=1", out=512, tolerance=1e-4)
+operation("norm over the last dim (512,256)", "norm", "512x256", out=512)
+operation("variance over the last dim (512,256)", "var", "512x256", out=512)
+operation("logsumexp over the last dim (512,256)", "logsumexp", "512x256", bound=False)
+operation("amax over the last dim (512,256)", "amax", "512x256", out=512)
+operation("sin in L2", "sin", "65536", bound=False)
+operation("power 2.5 in L2", "power", "65536", "positive=1", bound=False)
+operation("softmax over dim 1 (32,64,100)", "softmax_1", "32x64x100", bound=False)
+operation("log_softmax over dim 1 (32,64,100)", "log_softmax_1", "32x64x100", bound=False)
+operation("cross_entropy, smoothed (1024,100)", "smoothed", "1024x100", "index=1024 classes=100", bound=False)
+operation("cross_entropy (1024,100)", "cross_entropy", "1024x100", "index=1024 classes=100", bound=False)
+operation("cross_entropy of planes (8,10,28,28)", "cross_entropy", "8x10x28x28", "index=8x28x28 classes=10", bound=False)
+operation("causal attention (8,4,64,32)", "causal", "8x4x64x32", "b=8x4x64x32 c=8x4x64x32", bound=False)
+operation("adaptive_max_pool2d 1 (16,64,14,14)", "adaptive_max_1", "16x64x14x14", out=1024)
+operation("adaptive_max_pool2d 5 (16,64,14,14)", "adaptive_max_5", "16x64x14x14", bound=False)
+operation("max_pool3d k2 (4,16,16,16,16)", "max_pool3d", "4x16x16x16x16", out=64 * 512)
+operation("avg_pool3d k2 (4,16,16,16,16)", "avg_pool3d", "4x16x16x16x16", out=64 * 512)
+operation("conv3d k3 (4,8,8,16,16) to 16", "conv3d", "4x8x8x16x16", "b=16x8x3x3x3", bound=False, tolerance=1e-4)
+
 # --- growth: how the time of Taper grows when one extent doubles ------------------------------------------------------
 
 

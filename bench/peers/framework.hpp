@@ -145,6 +145,20 @@ struct Framework {
     return operation(t, {x}, [=] { return L::transpose(x); });
   }
 
+  /// One of many operations of tensors a, b and c, some with an index into `classes`.
+  static Work operation_of(const Task& t) {
+    Tensors x;
+    for (const char* key : {"a", "b", "c"})
+      if (const Extents shape = t.extents(key); !shape.empty())
+        x.push_back(filled(shape, std::uint32_t(1 + x.size()), t.get("positive", 0) ? 0.5 : -1,
+                           t.get("positive", 0) ? 1.5 : 1));
+    const Extents shape = t.extents("index");
+    const Tensor index = shape.empty() ? Tensor() : labels(shape, 9, t["classes"]);
+    for (const auto& [name, function] : L::operations())
+      if (t.is("f", name)) return operation(t, x, [=, f = function] { return f(x, index); });
+    return {};
+  }
+
   static Work product(const Task& t) {
     const bool ta = t.get("ta", 0), tb = t.get("tb", 0), is_double = t.get("double", 0);
     const std::int64_t m = t["m"], n = t["n"], k = t["k"];
@@ -342,6 +356,7 @@ struct Framework {
             {"reduce", reduce},
             {"sum_all", sum_all},
             {"transpose", transpose},
+            {"operation", operation_of},
             {"product", product},
             {"linear", linear},
             {"conv1d", conv1d},

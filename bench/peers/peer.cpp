@@ -32,6 +32,15 @@ bool Task::is(const std::string& key, const std::string& value) const {
   return it != values_.end() && it->second == value;
 }
 
+std::vector<std::int64_t> Task::extents(const std::string& key) const {
+  std::vector<std::int64_t> out;
+  if (const auto it = values_.find(key); it != values_.end()) {
+    std::istringstream numbers(it->second);
+    for (std::string number; std::getline(numbers, number, 'x');) out.push_back(std::stoll(number));
+  }
+  return out;
+}
+
 namespace {
 
 class Generator {

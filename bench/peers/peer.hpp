@@ -22,6 +22,8 @@ class Task {
   std::int64_t operator[](const std::string& key) const { return std::stoll(values_.at(key)); }
   std::int64_t get(const std::string& key, std::int64_t otherwise) const;
   bool is(const std::string& key, const std::string& value) const;
+  /// The numbers under this key, "512x256", or none.
+  std::vector<std::int64_t> extents(const std::string& key) const;
 
  private:
   std::string name_;

@@ -69,6 +69,63 @@ struct Taper {
             {"max", [](const Tensor& x, std::int64_t dim) { return x.amax(dim); }}};
   }
 
+  using Operation = Tensor (*)(const Tensors& x, const Tensor& index);
+  static std::map<std::string, Operation> operations() {
+    return {{"reverse",
+             [](const Tensors& x, const Tensor&) {
+               return x[0].permute({2, 1, 0});
+             }},
+            {"stack_last",
+             [](const Tensors& x, const Tensor&) {
+               return taper::stack({x[0], x[1]}, -1);
+             }},
+            {"cat",
+             [](const Tensors& x, const Tensor&) {
+               return taper::cat({x[0], x[1]}, 1);
+             }},
+            {"pad_zeros",
+             [](const Tensors& x, const Tensor&) {
+               return taper::pad(x[0], {1, 1, 1, 1});
+             }},
+            {"pad_replicate",
+             [](const Tensors& x, const Tensor&) {
+               return taper::pad(x[0], {1, 1, 1, 1}, taper::PadMode::replicate);
+             }},
+            {"index_select", [](const Tensors& x, const Tensor& i) { return taper::index_select(x[0], 1, i); }},
+            {"gather", [](const Tensors& x, const Tensor& i) { return taper::gather(x[0], 1, i); }},
+            {"prelu", [](const Tensors& x, const Tensor&) { return f::prelu(x[0], x[1]); }},
+            {"nearest", [](const Tensors& x, const Tensor&) { return f::interpolate(x[0], {.scale_factor = 2.0}); }},
+            {"bilinear",
+             [](const Tensors& x, const Tensor&) {
+               return f::interpolate(x[0], {.scale_factor = 2.0, .mode = nn::UpsampleMode::bilinear});
+             }},
+            {"mul", [](const Tensors& x, const Tensor&) { return x[0] * x[1]; }},
+            {"matmul", [](const Tensors& x, const Tensor&) { return taper::matmul(x[0], x[1]); }},
+            {"prod", [](const Tensors& x, const Tensor&) { return taper::prod(x[0], -1); }},
+            {"norm", [](const Tensors& x, const Tensor&) { return taper::norm(x[0], 2, {-1}); }},
+            {"var", [](const Tensors& x, const Tensor&) { return taper::var(x[0], {-1}); }},
+            {"logsumexp", [](const Tensors& x, const Tensor&) { return taper::logsumexp(x[0], {-1}); }},
+            {"amax", [](const Tensors& x, const Tensor&) { return taper::amax(x[0], {-1}); }},
+            {"sin", [](const Tensors& x, const Tensor&) { return taper::sin(x[0]); }},
+            {"power", [](const Tensors& x, const Tensor&) { return taper::pow(x[0], 2.5); }},
+            {"softmax_1", [](const Tensors& x, const Tensor&) { return x[0].softmax(1); }},
+            {"log_softmax_1", [](const Tensors& x, const Tensor&) { return x[0].log_softmax(1); }},
+            {"smoothed",
+             [](const Tensors& x, const Tensor& i) { return f::cross_entropy(x[0], i, {.label_smoothing = 0.1}); }},
+            {"cross_entropy", [](const Tensors& x, const Tensor& i) { return f::cross_entropy(x[0], i); }},
+            {"causal",
+             [](const Tensors& x, const Tensor&) {
+               return f::scaled_dot_product_attention(x[0], x[1], x[2], {}, {.is_causal = true});
+             }},
+            {"adaptive_max_1",
+             [](const Tensors& x, const Tensor&) { return f::adaptive_max_pool2d(x[0], {.output_size = 1}); }},
+            {"adaptive_max_5",
+             [](const Tensors& x, const Tensor&) { return f::adaptive_max_pool2d(x[0], {.output_size = 5}); }},
+            {"max_pool3d", [](const Tensors& x, const Tensor&) { return f::max_pool3d(x[0], {.kernel_size = 2}); }},
+            {"avg_pool3d", [](const Tensors& x, const Tensor&) { return f::avg_pool3d(x[0], {.kernel_size = 2}); }},
+            {"conv3d", [](const Tensors& x, const Tensor&) { return f::conv3d(x[0], x[1], {}, {.padding = 1}); }}};
+  }
+
   static Tensor conv1d(const Tensor& x, const Tensor& w, const Tensor& b, std::int64_t s, std::int64_t p,
                        std::int64_t groups) {
     return f::conv1d(x, w, b, {.stride = s, .padding = p, .groups = groups});

@@ -63,6 +63,16 @@ struct Torch {
 #endif
   }
 
+  static Tensor causal(const Tensor& q, const Tensor& k, const Tensor& v) {
+#if TORCH_VERSION_MAJOR >= 2
+    return at::scaled_dot_product_attention(q, k, v, {}, 0, true).contiguous();
+#else
+    const double scale = 1 / std::sqrt(double(q.size(-1)));
+    const Tensor mask = torch::full({q.size(-2), k.size(-2)}, -INFINITY).triu(1);
+    return torch::matmul((torch::matmul(q, k.transpose(-2, -1)) * scale + mask).softmax(-1), v);
+#endif
+  }
+
   static std::map<std::string, Tensor (*)(const Tensor&)> maps() {
     return {{"relu", [](const Tensor& x) { return torch::relu(x); }},
             {"exp", [](const Tensor& x) { return torch::exp(x); }},
@@ -76,6 +86,69 @@ struct Torch {
     return {{"mean", [](const Tensor& x, std::int64_t dim) { return x.mean(dim); }},
             {"sum", [](const Tensor& x, std::int64_t dim) { return x.sum(dim); }},
             {"max", [](const Tensor& x, std::int64_t dim) { return x.amax(dim); }}};
+  }
+
+  using Operation = Tensor (*)(const Tensors& x, const Tensor& index);
+  static std::map<std::string, Operation> operations() {
+    return {{"reverse",
+             [](const Tensors& x, const Tensor&) {
+               return x[0].permute({2, 1, 0}).contiguous();
+             }},
+            {"stack_last",
+             [](const Tensors& x, const Tensor&) {
+               return torch::stack({x[0], x[1]}, -1);
+             }},
+            {"cat",
+             [](const Tensors& x, const Tensor&) {
+               return torch::cat({x[0], x[1]}, 1);
+             }},
+            {"pad_zeros",
+             [](const Tensors& x, const Tensor&) {
+               return torch::constant_pad_nd(x[0], {1, 1, 1, 1});
+             }},
+            {"pad_replicate",
+             [](const Tensors& x, const Tensor&) {
+               return at::replication_pad2d(x[0], {1, 1, 1, 1});
+             }},
+            {"index_select", [](const Tensors& x, const Tensor& i) { return torch::index_select(x[0], 1, i); }},
+            {"gather", [](const Tensors& x, const Tensor& i) { return torch::gather(x[0], 1, i); }},
+            {"prelu", [](const Tensors& x, const Tensor&) { return torch::prelu(x[0], x[1]); }},
+            {"nearest",
+             [](const Tensors& x, const Tensor&) {
+               return at::upsample_nearest2d(x[0], c10::nullopt, {{2., 2.}});
+             }},
+            {"bilinear",
+             [](const Tensors& x, const Tensor&) {
+               return at::upsample_bilinear2d(x[0], c10::nullopt, false, {{2., 2.}});
+             }},
+            {"mul", [](const Tensors& x, const Tensor&) { return x[0] * x[1]; }},
+            {"matmul", [](const Tensors& x, const Tensor&) { return torch::matmul(x[0], x[1]); }},
+            {"prod", [](const Tensors& x, const Tensor&) { return x[0].prod(-1); }},
+            {"norm", [](const Tensors& x, const Tensor&) { return x[0].norm(2, -1); }},
+            {"var", [](const Tensors& x, const Tensor&) { return x[0].var(-1); }},
+            {"logsumexp", [](const Tensors& x, const Tensor&) { return x[0].logsumexp(-1); }},
+            {"amax", [](const Tensors& x, const Tensor&) { return x[0].amax(-1); }},
+            {"sin", [](const Tensors& x, const Tensor&) { return x[0].sin(); }},
+            {"power", [](const Tensors& x, const Tensor&) { return x[0].pow(2.5); }},
+            {"softmax_1", [](const Tensors& x, const Tensor&) { return x[0].softmax(1); }},
+            {"log_softmax_1", [](const Tensors& x, const Tensor&) { return x[0].log_softmax(1); }},
+            {"smoothed",
+             [](const Tensors& x, const Tensor& i) {
+               return torch::cross_entropy_loss(x[0], i, {}, at::Reduction::Mean, -100, 0.1);
+             }},
+            {"cross_entropy", [](const Tensors& x, const Tensor& i) { return torch::cross_entropy_loss(x[0], i); }},
+            {"causal", [](const Tensors& x, const Tensor&) { return causal(x[0], x[1], x[2]); }},
+            {"adaptive_max_1",
+             [](const Tensors& x, const Tensor&) {
+               return std::get<0>(at::adaptive_max_pool2d(x[0], {1, 1}));
+             }},
+            {"adaptive_max_5",
+             [](const Tensors& x, const Tensor&) {
+               return std::get<0>(at::adaptive_max_pool2d(x[0], {5, 5}));
+             }},
+            {"max_pool3d", [](const Tensors& x, const Tensor&) { return torch::max_pool3d(x[0], 2); }},
+            {"avg_pool3d", [](const Tensors& x, const Tensor&) { return at::avg_pool3d(x[0], 2); }},
+            {"conv3d", [](const Tensors& x, const Tensor&) { return torch::conv3d(x[0], x[1], {}, 1, 1); }}};
   }
 
   static Tensor conv1d(const Tensor& x, const Tensor& w, const Tensor& b, std::int64_t s, std::int64_t p,
