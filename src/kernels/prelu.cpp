@@ -51,15 +51,14 @@ struct PReLUUnits {
   }
 };
 
-/// dx = dy for x > 0, else w_c dy, if there is `dx`; and the sums of x dy over x <= 0 of each unit, if there is `sums`.
+/// dx = dy for x > 0, else w_c dy, if there are `dx` and w; and the sums of x dy over x <= 0 of each unit, if there is
+/// `sums`.
 template <class T>
 [[gnu::noinline]] void sloped(const PReLUUnits& units, const T* x, const T* w, const T* dy, T* dx, bool add,
                               double* sums) {
   const auto each = [=](std::int64_t i, T slope) {
-    if (dx) {
-      const T factor = x[i] > 0 ? T(1) : slope, step = factor * dy[i];
-      dx[i] = add ? dx[i] + step : step;
-    }
+    const T factor = x[i] > 0 ? T(1) : slope, step = factor * dy[i];
+    dx[i] = add ? dx[i] + step : step;
   };
   const auto term = [=](auto at) __attribute__((always_inline)) {
     auto v = at(x);
@@ -74,7 +73,7 @@ template <class T>
       if constexpr (kVectorWidth > 16 && sizeof(T) == sizeof(float)) {
         double* const sum = sums ? sums + unit * (units.columns ? units.channels : 1) : nullptr;
         if (sums && units.columns) std::fill_n(sum, units.channels, 0.0);
-        const Vector<T> slope = pack_of(w[channel]);
+        const Vector<T> slope = pack_of(dx ? w[channel] : T(0));
         for (const std::int64_t n = units.columns ? units.channels : last - first; first < last; first += n) {
           const T *const from = x + first, *const g = dy + first;
           if (dx)
@@ -97,7 +96,7 @@ template <class T>
       const std::int64_t step = units.columns ? 1 : 0, n = units.columns ? units.channels : 1;
       if (sums) std::fill_n(sums + unit * n, n, 0.0);
       for (std::int64_t c = 0; first < last; ++first) {
-        each(first, w[channel + c]);
+        if (dx) each(first, w[channel + c]);
         if (sums) sums[unit * n + c] += term(ElementAt{first});
         c = c + step < n ? c + step : 0;
       }
