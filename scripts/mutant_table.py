@@ -478,7 +478,7 @@ def max_pools():
     yield Mutant("the first NaN of whole rows chosen", file, "for (at = n - 1; x[at] == x[at];) --at;",
                  "for (at = 0; x[at] == x[at];) ++at;", "*max pool*")
     yield Mutant("planes of a row joined though they have several", file,
-                 "if (p.d.in != 1 || p.h.in != 1 || !is_one_row(p)", "if (!is_one_row(p)", "*max pool*")
+                 "return p.d.in == 1 && p.h.in == 1 && is_one_row(p)", "return is_one_row(p)", "*max pool*")
     finite = "src/kernels/max_pool_small.hpp"
     yield Mutant("elements that are not finite taken as if they were", finite, "if (!is_all_from(0, zero + zeros)) return false;",
                  "if (!is_all_from(0, zero - zero)) return false;", "*max pool*")

@@ -186,18 +186,20 @@ void forward_quads(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T
   pool_quads<T>(x + place, place, p.w.out, y, index);
 }
 
-/// Planes of one row become the rows of one plane, which are worked on some at a time.
-MaxPool joined(MaxPool p) {
-  if (p.d.in != 1 || p.h.in != 1 || !is_one_row(p) || p.planes == 0 || p.planes >= (std::int64_t{1} << 30) / p.w.in)
-    return p;
-  p.h = {p.planes, p.planes, {.kernel = 1, .stride = 1}};
-  p.planes = 1;
-  return p;
+/// Whether planes of one row may as well be the rows of one plane, which are worked on some at a time.
+bool is_joined(const MaxPool& p) {
+  return p.d.in == 1 && p.h.in == 1 && is_one_row(p) && p.planes > 1 && p.w.in > 0 &&
+         p.planes < (std::int64_t{1} << 30) / p.w.in;
 }
 
 template <class T>
-void forward(const MaxPool& pool, const T* x, T* y, std::int64_t* index) {
-  const MaxPool p = index == nullptr ? joined(pool) : pool;
+void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
+  if (index == nullptr && is_joined(p)) {
+    MaxPool rows = p;
+    rows.h = {p.planes, p.planes, {.kernel = 1, .stride = 1}};
+    rows.planes = 1;
+    return forward(rows, x, y, index);
+  }
   constexpr std::int64_t kSome = 16;  // rows of windows, whose elements stay near
   const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in;
   // Places of float32 take 32 bits.
