@@ -9,9 +9,12 @@ namespace {
 
 volatile double sink;
 
-/// What `values` tells are the operations of a repetition.
-Work multiply_add(const Task&) {
-  const MachineLoops* const loops = usable_loops().front();
+/// With the usable set of this number, or nothing. What `values` tells are the operations of a repetition.
+Work multiply_add(const Task& t) {
+  const auto usable = usable_loops();
+  const auto set = std::size_t(t["set"]);
+  if (set >= usable.size()) return {};
+  const MachineLoops* const loops = usable[set];
   return {[=] { sink = loops->multiply_add_float(); },
           [=](Values& values) {
             const double flops = 2 * kMultiplyAdds * double(loops->width / sizeof(float));

@@ -4,9 +4,7 @@ import statistics
 import time
 from dataclasses import dataclass, field
 
-from peer import Refused, difference
-
-SAMPLE = 2e-3  # seconds
+from peer import SAMPLE, Refused, difference
 
 
 @dataclass

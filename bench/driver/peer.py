@@ -34,6 +34,9 @@ def widen_openblas(program):
         os.environ["OPENBLAS_CORETYPE"] = "SkylakeX" if "avx512vl" in flags else "Haswell"
 
 
+SAMPLE = 2e-3  # seconds that a sample takes about
+
+
 class Refused(Exception):
     """The peer failed on a task; says why."""
 

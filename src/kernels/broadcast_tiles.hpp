@@ -44,8 +44,7 @@ struct Operand {
 
 using Operands = Operand[BroadcastPlan::kOperands];
 
-/// y = the elements of `rows` rows of `n`, one after the other, and anything in the `kBeyond` bytes behind them.
-constexpr std::size_t kBeyond = kVectorWidth;
+/// y = the elements of `rows` rows of `n`, one after the other, and anything in the vector behind them.
 template <class Element>
 void lay_out(const void* x, Strides s, std::int64_t rows, std::int64_t n, void* y) {
   typedef Element Any __attribute__((may_alias));
@@ -82,7 +81,7 @@ class Run {
     return buffer_;
   }
 
-  alignas(64) unsigned char buffer_[kBuffer * sizeof(double) + kBeyond];
+  alignas(64) unsigned char buffer_[kBuffer * sizeof(double) + kVectorWidth];
   const void* repeated_ = nullptr;
   std::int64_t filled_ = 0;
 };

@@ -75,7 +75,8 @@ class Gathering {
 bool plane_backward_input(const ConvParams& p, const float* dy, const float* w, float* dx, bool add) {
   const std::int64_t channels = p.in_channels / p.groups, columns = p.out_channels / p.groups;
   const std::int64_t taps = taps_of(p), n = outputs(p), row = vectors(n) * kWidth, some = kResultSize / (taps * row);
-  // What the outputs give to each tap, or what the inputs take of the taps.
+  // What the outputs give to each tap, or what the inputs take of the taps. A single channel is a few products, which
+  // take no longer line by line than what they give takes to be gathered.
   if (channels * columns == 1 || !is_plane(p) || p.in[2] > kLongestLine || p.out[2] > kLongestLine ||
       p.kernel[2] > kMostTaps || columns > kBlockDepth || row > kBlockColumns || some < 1 ||
       !is_shorter(vectors(n), p.in[1] * vectors(p.in[2])))

@@ -1,11 +1,11 @@
 #include "kernels/index.hpp"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "kernels/ceil_div.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/word.hpp"
 #include "taper/shape.hpp"
 
 namespace taper::kernels {
@@ -15,16 +15,12 @@ namespace {
 /// Columns that one unit of a scatter works on: a cache line of doubles or two.
 constexpr std::int64_t kScatterColumns = 16;
 
-/// What copies take elements for: their size is all that matters.
-template <class T>
-using Word [[gnu::may_alias]] = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-
 /// The element of x that each element of some rows of an index names: `at` of the whole index names
 /// x[from + index[at] * stride + j * step], where j counts along the row.
 class Gathered {
  public:
   TAPER_FOR_SIZE explicit Gathered(const GatherShape& s)
-      : last_(static_cast<int>(s.x_shape.size()) - 1), width(s.index_shape.back()) {
+      : width(s.index_shape.back()), last_(static_cast<int>(s.x_shape.size()) - 1) {
     for (int d = last_; d >= 0; --d) {
       const auto at = static_cast<std::size_t>(d);
       extent_[d] = s.index_shape[at];
@@ -54,12 +50,11 @@ class Gathered {
     }
   }
 
+  std::int64_t from = 0, stride = 1, step = 0, width, rows = 1, size = 1;
+
  private:
   int last_;
   std::int64_t extent_[Shape::kMaxRank], step_[Shape::kMaxRank], at_[Shape::kMaxRank];
-
- public:
-  std::int64_t from = 0, stride = 1, step = 0, width, rows = 1, size = 1;
 };
 
 /// Calls `body(at, from)` for the elements of the rows [first, last) of the index, `at` being the element and `from`

@@ -126,7 +126,14 @@ void for_matrices(const PermutePlan& p, std::size_t size, void (*visit)(const vo
     to_stride[d] = step;
     if (d < last && p.stride[d] == 1) across = int(d);
   }
-  Matrix m{1, 1, 0, 0, 1, 0, 1, 2 * double(p.numel) * double(size) > kFarRead};
+  Matrix m{.rows = 1,
+           .columns = 1,
+           .from = 0,
+           .row_step = 0,
+           .column_step = 1,
+           .to = 0,
+           .to_step = 1,
+           .is_far = 2 * double(p.numel) * double(size) > kFarRead};
   if (last >= 0) m.columns = p.extent[last], m.column_step = p.stride[last];
   if (across >= 0) m.rows = p.extent[across], m.row_step = p.stride[across], m.to_step = to_stride[across];
   // Rows are grouped so that a tile has both sides; one group is one unit of work.

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <type_traits>
 
 #include "kernels/lanes.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/vectors.hpp"
+#include "kernels/word.hpp"
 
 namespace taper::kernels {
 
@@ -144,10 +144,6 @@ void replicate_row_grad(const PadPlan& p, const PadAxis& last, std::int64_t row,
   }
 }
 
-/// What copies take elements for: their size is all that matters.
-template <class T>
-using PadWord [[gnu::may_alias]] = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-
 /// y_i = x_i for i < n: rows are often a vector or two long.
 template <class T>
 void copy_row(const T* x, std::int64_t n, T* y) {
@@ -230,8 +226,7 @@ PadPlan pad_plan(std::span<const std::int64_t> shape, std::span<const std::int64
 
 template <class T>
 void pad(const PadPlan& p, const T* x, T* y, T value) {
-  using Word = PadWord<T>;
-  pad_words(p, reinterpret_cast<const Word*>(x), reinterpret_cast<Word*>(y), std::bit_cast<Word>(value));
+  pad_words(p, reinterpret_cast<const Word<T>*>(x), reinterpret_cast<Word<T>*>(y), std::bit_cast<Word<T>>(value));
 }
 
 template <class T>
