@@ -372,7 +372,8 @@ def norms():
     yield Mutant("gradients of norms overwritten", moments, "T(add ? static_cast<double>(*gradient) + value : value);",
                  "T(add ? value : value);", "*norm*")
     yield Mutant("RMS norm takes the mean off", rows,
-                 "const T center = p.centered ? T(", "const T center = true ? T(", "*norm*")
+                 "if (p.centered)\n    for", "if (true)\n    for", "*norm*")
+    yield Mutant("rows in turn beyond the eighth", rows, "if ((row - first) % in_turn == 0)", "if (row == first)", "*norm*")
     yield Mutant("mean of the gradient left in", rows, "return {p.centered ? sums.first / n : 0, sums.second / n};",
                  "return {0, sums.second / n};", "*norm*")
     yield Mutant("weights of the first group for all", rows, "w ? w + row % p.groups * p.channels : nullptr,", "w,", "*norm*")

@@ -16,12 +16,22 @@ constexpr std::int64_t kColumns = 64;
 std::int64_t samples_together(const RowNormParams& p) { return std::clamp<std::int64_t>(p.samples / 8, 8, 64); }
 std::int64_t sample_blocks(const RowNormParams& p) { return ceil_div(p.samples, samples_together(p)); }
 
+/// Rows whose moments are taken in turn, step by step: each step of a row waits for the one before.
+constexpr std::int64_t kRowsInTurn = 8;
+/// More elements do not stay in the first cache until they are normalised.
+constexpr std::int64_t kElementsInTurn = 2048;
+
+/// The moments of `count` rows, at most kRowsInTurn.
 template <class T>
-Moments row_moments(const RowNormParams& p, const T* x, std::int64_t n) {
+void moments_of_rows(const RowNormParams& p, const T* x, std::int64_t n, std::int64_t count, Moments* moments) {
+  T center[kRowsInTurn] = {};
+  SumPair sums[kRowsInTurn];
   // mean = sum x / n, which only has to be near: the sums of x - mean and of its square say the rest
-  const T center = p.centered ? T(near_sum(x, n) / static_cast<double>(n)) : T(0);
-  const SumPair sums = deviations_of(x, n, center);
-  return moments_from(static_cast<double>(center), p.centered ? sums.first : 0, sums.second, n, p.eps);
+  if (p.centered)
+    for (std::int64_t r = 0; r < count; ++r) center[r] = T(near_sum(x + r * n, n) / static_cast<double>(n));
+  for (std::int64_t r = 0; r < count; ++r) sums[r] = deviations_of(x + r * n, n, center[r]);
+  for (std::int64_t r = 0; r < count; ++r)
+    moments[r] = moments_from(static_cast<double>(center[r]), p.centered ? sums[r].first : 0, sums[r].second, n, p.eps);
 }
 
 /// One row of `spatial` 1: every element has its own weight.
@@ -215,10 +225,13 @@ void row_norm(const RowNormParams& p, const T* x, const T* w, const T* b, Moment
   if (p.samples == 0) return;
   const std::int64_t n = p.channels * p.spatial;
   parallel_for(p.samples * p.groups, 2 * n * kNormCost, [=](std::int64_t first, std::int64_t last) {
+    const std::int64_t in_turn =
+        std::clamp<std::int64_t>(kElementsInTurn / std::max<std::int64_t>(n, 1), 1, kRowsInTurn);
     for (std::int64_t row = first; row < last; ++row) {
+      if ((row - first) % in_turn == 0)
+        moments_of_rows(p, x + row * n, n, std::min(in_turn, last - row), moments + row);
       const std::int64_t c = row % p.groups * p.channels;
       const T *const weights = w ? w + c : nullptr, *const biases = b ? b + c : nullptr;
-      moments[row] = row_moments(p, x + row * n, n);
       if (p.spatial != 1)
         map_channels(p, moments[row], x + row * n, weights, biases, y + row * n);
       else

@@ -197,6 +197,15 @@ TEMPLATE_TEST_CASE("a convolution of a signal that reaches too far for slabs agr
   }
 }
 
+TEMPLATE_TEST_CASE("a convolution of long lines and many channels into few agrees with its definition", "", float,
+                   double) {
+  // So many channels of the longest part of a line do not fit the working memory.
+  for (const auto& p : {params(1, 96, 24, 1568, 1), params(1, 149, 7, 1031, 1), params(1, 67, 5, 1100, 3, 1, 1)}) {
+    CAPTURE(p.in_channels, p.kernel[2]);
+    CHECK(error_of<TestType>(p) < tolerance<TestType>());
+  }
+}
+
 TEMPLATE_TEST_CASE("a convolution of few terms along short lines agrees with its definition", "", float, double) {
   // Lines of one vector and of two, rows that fill no tile, groups, more positions than one chain and one float32 sum.
   for (const auto& p : {params(13, 3, 32, 10, 3, 1, 1), params(7, 2, 5, 29, 7, 1, 2, 2), params(211, 5, 37, 23, 2),
