@@ -526,8 +526,13 @@ def max_pools():
     yield Mutant("indices of 64 bits cut to 32", gradients, "front | Places(behind != 0)", "front", beside)
     yield Mutant("the last vector of windows side by side behind the row", gradients,
                  "const std::int64_t o = std::min(block, out - N);", "const std::int64_t o = block;", beside)
-    yield Mutant("halves of windows side by side exchanged", "src/kernels/vectors.hpp",
-                 "(L / 2 + kHalf * n / 2 + L % 2 * n)...", "(L / 2 + (1 - kHalf) * n / 2 + L % 2 * n)...", beside)
+    yield Mutant("halves of windows side by side exchanged", gradients, "kHalf * 2 + l % kPart / 2",
+                 "(1 - kHalf) * 2 + l % kPart / 2", beside)
+    yield Mutant("windows side by side in the order of another width", gradients,
+                 "(l % kPart / kWindows * (N / K) + l / kPart * kWindows + l % kPart % kWindows)...",
+                 "(l % kPart / 2 * (N / 2) + l / kPart * 2 + l % kPart % 2)...", beside)
+    yield Mutant("halves of lanes in turns exchanged", "src/kernels/vectors.hpp",
+                 "(L / 2 + kHalf * n / 2 + L % 2 * n)...", "(L / 2 + (1 - kHalf) * n / 2 + L % 2 * n)...", "*average pool*")
     yield Mutant("gradients of windows side by side stored over others", gradients, "if (!add && is_side_by_side(p))",
                  "if (is_side_by_side(p))", beside)
     yield Mutant("unpooling leaves what was there", "src/kernels/max_unpool.cpp",

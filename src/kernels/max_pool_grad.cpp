@@ -108,64 +108,105 @@ void scatter(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, bo
   });
 }
 
+/// The rows of the input that windows beside each other cover: how far each lies behind their first.
+struct WindowRows {
+  static constexpr std::int64_t kMost = 32;
+  int count = 0;
+  std::int32_t at[kMost];
+
+  explicit WindowRows(const MaxPool& p) {
+    for (std::int64_t i = 0; i < p.d.window.kernel; ++i)
+      for (std::int64_t j = 0; j < p.h.window.kernel; ++j)
+        at[count++] = static_cast<std::int32_t>((i * p.h.in + j) * p.w.in);
+  }
+};
+
 /// Whether windows cover all of the input side by side, in pairs or fours along rows of a vector or more.
 bool is_side_by_side(const MaxPool& p) {
   return kVectorWidth > 16 && p.d.is_tiled() && p.h.is_tiled() && p.w.is_tiled() &&
-         (p.w.window.kernel == 2 || p.w.window.kernel == 4) && p.w.out >= kLanes<float> && p.has_narrow_places();
+         (p.w.window.kernel == 2 || p.w.window.kernel == 4) && p.w.out >= kLanes<float> && p.has_narrow_places() &&
+         p.d.window.kernel * p.h.window.kernel <= WindowRows::kMost;
 }
 
-/// dx_i = dy_o if index_o = i, or 0, for the positions i of a row of windows o, which are `K` wide; the first position
-/// is at `place` of its plane, and at dx.
+/// Windows of `K` elements side by side, one in each lane. Parts of 16 bytes can be rearranged faster than vectors: the
+/// windows are in such an order that theirs follow each other in memory when each part has its elements in order.
+template <int K, int N = kLanes<float>, class = std::make_integer_sequence<int, N>>
+struct WindowLanes;
+
+template <int K, int N, int... l>
+struct WindowLanes<K, N, std::integer_sequence<int, l...>> {
+  static constexpr int kPart = 4, kWindows = kPart / K;  ///< a part of the results has so many windows
+
+  template <class V>
+  [[gnu::always_inline]] static V of(V windows) {
+    return __builtin_shufflevector(windows, windows,
+                                   (l % kPart / kWindows * (N / K) + l / kPart * kWindows + l % kPart % kWindows)...);
+  }
+  /// The lanes of each part of a and b in turns: the first half of them, or the second.
+  template <int kHalf, class V>
+  [[gnu::always_inline]] static V turns(V a, V b) {
+    return __builtin_shufflevector(a, b, (l / kPart * kPart + kHalf * 2 + l % kPart / 2 + l % 2 * N)...);
+  }
+  /// From the vectors of first, second... elements to vectors of elements that follow each other.
+  template <class V>
+  [[gnu::always_inline]] static void order(V (&y)[K]) {
+    // y_0, y_2 and y_1, y_3 take turns, then both.
+    for (int step = 1; step < K; step *= 2) {
+      V z[K];
+#pragma GCC unroll 2
+      for (int k = 0; k < K / 2; ++k)
+        z[2 * k] = turns<0>(y[k], y[k + K / 2]), z[2 * k + 1] = turns<1>(y[k], y[k + K / 2]);
+#pragma GCC unroll 4
+      for (int k = 0; k < K; ++k) y[k] = z[k];
+    }
+  }
+};
+
+/// dx_i = dy_o if index_o = i, or 0, for the positions i of a row of `out` windows o, which are `K` wide; the first
+/// position is at `place` of its plane, and at dx.
 template <int K>
-void spread_row(const MaxPool& p, const float* dy, const std::int64_t* index, std::int64_t place, float* dx) {
+void spread_row(const WindowRows& rows, std::int64_t out, const float* dy, const std::int64_t* index,
+                std::int64_t place, float* dx) {
   constexpr int N = kLanes<float>;
-  constexpr auto turns = std::make_integer_sequence<int, N>();
   using Place = std::int32_t;
   using Places = typename Several<Place, N>::type;
-  using Lanes = PairLanes<float, N>;
-  const std::int64_t width = p.w.in, slice = p.h.in * width, out = p.w.out;
-  Places lanes;
-  for (int l = 0; l < N; ++l) lanes[l] = static_cast<Place>(l * K);
+  using Pairs = PairLanes<float, N>;
+  using Windows = WindowLanes<K>;
+  Places corners;
+  for (int l = 0; l < N; ++l) corners[l] = static_cast<Place>(l * K);
   for (std::int64_t block = 0; block < out; block += N) {
     // The last vector overlaps the one before, which changes nothing.
     const std::int64_t o = std::min(block, out - N);
-    // The halves of each number: those in front are places where the others are 0.
-    const auto* const numbers = reinterpret_cast<const Place*>(index + o);
-    const Places low = several_at<Place, N>(numbers), high = several_at<Place, N>(numbers + N);
-    const Places front = Lanes::template of_pairs<0>(low, high), behind = Lanes::template of_pairs<1>(low, high);
-    const Places chosen = Lanes::ordered(front | Places(behind != 0)),
-                 gradient = several_at<Place, N>(reinterpret_cast<const Place*>(dy + o));
-    for (std::int64_t i = 0; i < p.d.window.kernel; ++i)
-      for (std::int64_t j = 0; j < p.h.window.kernel; ++j) {
-        const std::int64_t at = i * slice + j * width + o * K;
-        const Places here = lanes + static_cast<Place>(place + at);
-        Places y[K];
+    // The halves of each number: those in front are places where the others are 0. Floats are moved in fewer steps.
+    const auto* const numbers = reinterpret_cast<const float*>(index + o);
+    const auto low = several_at<float, N>(numbers), high = several_at<float, N>(numbers + N);
+    const auto front = Places(Pairs::template of_pairs<0>(low, high)),
+               behind = Places(Pairs::template of_pairs<1>(low, high));
+    // Counted from the first element of the window.
+    const Places chosen = Windows::of(Pairs::ordered(front | Places(behind != 0))) - Windows::of(corners) -
+                          static_cast<Place>(place + o * K),
+                 gradient = Windows::of(several_at<Place, N>(reinterpret_cast<const Place*>(dy + o)));
+    for (int r = 0; r < rows.count; ++r) {
+      Places y[K];
 #pragma GCC unroll 4
-        for (int k = 0; k < K; ++k) y[k] = gradient & (chosen == here + k);
-        // y_0, y_2 and y_1, y_3 take turns, then both.
-        for (int step = 1; step < K; step *= 2) {
-          Places z[K];
-#pragma GCC unroll 2
-          for (int k = 0; k < K / 2; ++k)
-            z[2 * k] = in_turns<0>(y[k], y[k + K / 2], turns), z[2 * k + 1] = in_turns<1>(y[k], y[k + K / 2], turns);
+      for (int k = 0; k < K; ++k) y[k] = gradient & (chosen - k == Places{} + rows.at[r]);
+      Windows::order(y);
+      float* const to = dx + rows.at[r] + o * K;
 #pragma GCC unroll 4
-          for (int k = 0; k < K; ++k) y[k] = z[k];
-        }
-#pragma GCC unroll 4
-        for (int k = 0; k < K; ++k) std::memcpy(dx + at + k * N, &y[k], sizeof y[k]);
-      }
+      for (int k = 0; k < K; ++k) std::memcpy(to + k * N, &y[k], sizeof y[k]);
+    }
   }
 }
 
 [[gnu::noinline]] void spread(const MaxPool& p, const float* dy, const std::int64_t* index, float* dx) {
   const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in, each = size / rows;
-  parallel_for(p.planes * rows, each, [=, &p](std::int64_t first, std::int64_t last) {
+  parallel_for(p.planes * rows, each, [=, &p, of_windows = WindowRows(p)](std::int64_t first, std::int64_t last) {
     const auto run = p.w.window.kernel == 2 ? spread_row<2> : spread_row<4>;
     const std::int64_t down = p.h.window.kernel * p.w.in, deep = (p.d.window.kernel - 1) * p.h.in * p.w.in;
     std::int64_t h = first % p.h.out, place = first % rows / p.h.out * (deep + p.h.out * down) + h * down;
     float* to = dx + first / rows * size;
     for (std::int64_t unit = first; unit < last; ++unit) {
-      run(p, dy + unit * p.w.out, index + unit * p.w.out, place, to + place);
+      run(of_windows, p.w.out, dy + unit * p.w.out, index + unit * p.w.out, place, to + place);
       place += down;
       if (++h == p.h.out) h = 0, place += deep;
       if (place == size) place = 0, to += size;

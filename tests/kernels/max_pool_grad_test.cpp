@@ -55,8 +55,9 @@ TEST_CASE("windows side by side give each element the gradient of the one that c
   Draw draw(17);
   for (std::int64_t width = 1; width <= 40; width += width < 20 ? 1 : 5)
     for (const std::int64_t k : {1, 2, 3, 4, 5})
-      for (const std::int64_t rows : {1, 2, 3}) {
-        const auto p = side_by_side(3, {rows, 2 * rows + 1, width}, {rows == 3 ? 2 : 1, rows, k});
+      for (const std::int64_t rows : {1, 2, 3, 17}) {
+        const auto p = side_by_side(3, {std::min<std::int64_t>(rows, 3), rows > 3 ? 1 : 2 * rows + 1, width},
+                                    {rows >= 3 ? 2 : 1, rows, k});
         const auto index = choose(p, draw);
         std::vector<float> dy(index.size());
         for (float& v : dy) v = float(draw.below(100)) - 50;
