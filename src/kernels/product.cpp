@@ -133,7 +133,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   const auto highest = [apart](int w) { return tallest<T>(w, apart); };
   const std::int64_t vectors = ceil_div(columns, kLanes<T>), last = vectors - 1;
   // Few elements of a last vector that stands alone are those of a half: its first, or what follows the repeated ones.
-  const bool halved = kHalfLanes<T> != 0 && vectors % kMainWidth == 1 &&
+  const bool halved = kHalfLanes<T> != 0 && vectors % 2 != 0 &&
                       (x.repeated > 0 ? kLanes<T> - x.repeated : x.c_count[last]) <= kHalfLanes<T>;
   const int skipped = halved && x.repeated > 0 ? kHalfLanes<T> : 0;
   const std::int64_t b_half = x.b_vector[last] + skipped, c_half = x.c_vector[last] + skipped;
