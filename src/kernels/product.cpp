@@ -132,7 +132,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   const bool apart = !is_pages_apart<T>(ldc) && !is_pages_apart<T>(x.a_row);
   const auto highest = [apart](int w) { return tallest<T>(w, apart); };
   const std::int64_t vectors = ceil_div(columns, kLanes<T>), last = vectors - 1;
-  // Few elements of a last vector that stands alone are those of a half: its first, or what follows the repeated ones.
+  // Few elements of the last of an odd number of vectors are those of a half: its first, or what follows the repeated.
   const bool halved = kHalfLanes<T> != 0 && vectors % 2 != 0 &&
                       (x.repeated > 0 ? kLanes<T> - x.repeated : x.c_count[last]) <= kHalfLanes<T>;
   const int skipped = halved && x.repeated > 0 ? kHalfLanes<T> : 0;
