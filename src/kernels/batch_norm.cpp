@@ -55,8 +55,8 @@ double fold(const double* elements, const Strip& strip, std::int64_t c) {
 }
 
 /// One number a channel, repeated for its elements of a strip.
-template <class Value>
-void spread(const Strip& strip, double* elements, const Value& value) {
+template <class T, class Value>
+void spread(const Strip& strip, T* elements, const Value& value) {
   for (std::int64_t c = 0; c < strip.channels; ++c) std::fill_n(elements + c * strip.spatial, strip.spatial, value(c));
 }
 
@@ -73,23 +73,46 @@ Moments moments_of_channel(const BatchNormParams& p, const T* x, std::int64_t ch
   return moments_from(static_cast<double>(center), sums.first, sums.second, count_of(p), p.eps);
 }
 
+/// The sums over the samples of K terms of each element of a strip: `add(at, row, sums)` adds those of a pack to K
+/// packs, `row` being where the elements of a sample begin. Chains of few additions run in T and are joined in double.
+template <class T, int K, class Add>
+[[gnu::always_inline]] inline void sum_samples(std::int64_t samples, const Strip& strip,
+                                               double (&totals)[K][kStripWidth], const Add& add) {
+  constexpr std::int64_t kTogether = 16;
+  for (AnyPack at{0, strip.width}; at; at.next<T>()) {
+    double* const to = totals[0] + at.i;
+    for (std::int64_t first = 0; first < samples; first += kTogether) {
+      Vector<T> sum[K] = {};
+      const std::int64_t last = std::min(samples, first + kTogether);
+      for (std::int64_t sample = first; sample < last; ++sample) add(at, strip.row(sample), sum);
+      for (int k = 0; k < K; ++k) {
+        LongPack<T> total(sum[k]);
+        if (first > 0) total += LongPack<T>(to + k * kStripWidth);
+        total.store(to + k * kStripWidth);
+      }
+    }
+  }
+}
+
 template <class T>
 void moments_of_strip(const BatchNormParams& p, const T* x, const Strip& strip, Moments* moments) {
-  double sum[kStripWidth] = {}, mean[kStripWidth], first[kStripWidth] = {}, second[kStripWidth] = {};
-  // sum_j += x_j
-  for (std::int64_t sample = 0; sample < p.samples; ++sample)
-    for (std::int64_t j = 0; j < strip.width; ++j) sum[j] += static_cast<double>(x[strip.row(sample) + j]);
-  spread(strip, mean, [&](std::int64_t c) { return fold(sum, strip, c) / static_cast<double>(count_of(p)); });
-  // the sums of x_j - mean_j and of its square
-  for (std::int64_t sample = 0; sample < p.samples; ++sample)
-    for (std::int64_t j = 0; j < strip.width; ++j) {
-      const double d = static_cast<double>(x[strip.row(sample) + j]) - mean[j];
-      first[j] += d;
-      second[j] += d * d;
-    }
+  const double n = static_cast<double>(count_of(p));
+  double sum[1][kStripWidth], sums[2][kStripWidth];
+  T center[kStripWidth];
+  // mean = sum x / n, which only has to be near: the sums of x - mean and of its square say the rest
+  sum_samples<T>(
+      p.samples, strip,
+      sum, [=](AnyPack at, std::int64_t row, auto& to) __attribute__((always_inline)) { to[0] += at(x + row); });
+  spread(strip, center, [&](std::int64_t c) { return T(fold(sum[0], strip, c) / n); });
+  sum_samples<T>(
+      p.samples, strip, sums, [&](AnyPack at, std::int64_t row, auto& to) __attribute__((always_inline)) {
+        const Vector<T> d = at(x + row) - at(center);
+        to[0] += d;
+        to[1] = fused(d, d, to[1]);
+      });
   for (std::int64_t c = 0; c < strip.channels; ++c)
-    moments[strip.channel + c] =
-        moments_from(mean[c * strip.spatial], fold(first, strip, c), fold(second, strip, c), count_of(p), p.eps);
+    moments[strip.channel + c] = moments_from(static_cast<double>(center[c * strip.spatial]), fold(sums[0], strip, c),
+                                              fold(sums[1], strip, c), count_of(p), p.eps);
 }
 
 // --- maps -----------------------------------------------------------------------------------------------------------
@@ -115,10 +138,10 @@ void map_strips(const BatchNormParams& p, const T* x, const T* w, const T* b, co
     for (std::int64_t unit = first; unit < last; ++unit) {
       const Strip strip = strips.strip(p, unit / chunks);
       const auto map = [&](std::int64_t c) {
-        return Affine<double>(moments[strip.channel + c], affine_at(w, strip.channel + c, 1),
-                              affine_at(b, strip.channel + c, 0));
+        return Affine<T>(moments[strip.channel + c], affine_at(w, strip.channel + c, 1),
+                         affine_at(b, strip.channel + c, 0));
       };
-      double center[kStripWidth], scale[kStripWidth], shift[kStripWidth];
+      T center[kStripWidth], scale[kStripWidth], shift[kStripWidth];
       spread(strip, center, [&](std::int64_t c) { return map(c).center; });
       spread(strip, scale, [&](std::int64_t c) { return map(c).scale; });
       spread(strip, shift, [&](std::int64_t c) { return map(c).shift; });
@@ -126,9 +149,10 @@ void map_strips(const BatchNormParams& p, const T* x, const T* w, const T* b, co
       for (std::int64_t sample = from; sample < to; ++sample) {
         const std::int64_t row = strip.row(sample);
         // y_j = (x_j - mean_j) rstd_j w_j + b_j
-        TAPER_INDEPENDENT_TURNS
-        for (std::int64_t j = 0; j < strip.width; ++j)
-          y[row + j] = T((static_cast<double>(x[row + j]) - center[j]) * scale[j] + shift[j]);
+        for_each_pack<T>(
+            strip.width, [&](auto at) __attribute__((always_inline)) {
+              at.store(y + row, fused(at(x + row) - at(center), at(scale), at(shift)));
+            });
       }
     }
   });

@@ -23,7 +23,8 @@ constexpr std::int64_t kElementsInTurn = 2048;
 
 /// The moments of `count` rows, at most kRowsInTurn.
 template <class T>
-void moments_of_rows(const RowNormParams& p, const T* x, std::int64_t n, std::int64_t count, Moments* moments) {
+[[gnu::noinline]] void moments_of_rows(const RowNormParams& p, const T* x, std::int64_t n, std::int64_t count,
+                                       Moments* moments) {
   T center[kRowsInTurn] = {};
   SumPair sums[kRowsInTurn];
   // mean = sum x / n, which only has to be near: the sums of x - mean and of its square say the rest
