@@ -165,12 +165,19 @@ void sums_of_strip(const BatchNormParams& p, const T* dy, const T* x, const Mome
                    SumPair* sums) {
   double center[kStripWidth], first[kStripWidth] = {}, second[kStripWidth] = {};
   spread(strip, center, [&](std::int64_t c) { return moments[strip.channel + c].mean; });
-  // the sums of dy_j and of dy_j (x_j - mean_j)
-  for (std::int64_t sample = 0; sample < p.samples; ++sample)
-    for (std::int64_t j = 0; j < strip.width; ++j) {
-      const double g = static_cast<double>(dy[strip.row(sample) + j]);
-      first[j] += g;
-      second[j] += g * (static_cast<double>(x[strip.row(sample) + j]) - center[j]);
+  // the sums of dy_j and of dy_j (x_j - mean_j), of so many samples at a time as stay in the first cache
+  constexpr std::int64_t kTogether = 8;
+  for (std::int64_t from = 0; from < p.samples; from += kTogether)
+    for (AnyPack at{0, strip.width}; at; at.next<T>()) {
+      const LongPack<T> mean(center + at.i);
+      LongPack<T> of_dy(first + at.i), of_both(second + at.i);
+      for (std::int64_t sample = from; sample < std::min(p.samples, from + kTogether); ++sample) {
+        const LongPack<T> g(at(dy + strip.row(sample)));
+        LongPack<T> d(at(x + strip.row(sample)));
+        of_dy += g;
+        of_both += (d -= mean) *= g;
+      }
+      of_dy.store(first + at.i), of_both.store(second + at.i);
     }
   for (std::int64_t c = 0; c < strip.channels; ++c) {
     const Moments& m = moments[strip.channel + c];
@@ -252,18 +259,19 @@ void gradients_of_strip(const BatchNormParams& p, const T* dy, const T* x, const
   spread(strip, center, [&](std::int64_t c) { return slope(c).center; });
   spread(strip, slopes, [&](std::int64_t c) { return slope(c).slope; });
   spread(strip, shift, [&](std::int64_t c) { return slope(c).shift; });
+  // dx_j = dy_j own_j + (x_j - mean_j) slope_j + shift_j, with fixed moments dy_j own_j alone
   for (std::int64_t sample = 0; sample < p.samples; ++sample) {
-    const std::int64_t row = strip.row(sample);
-    if (p.fixed) {
-      // dx_j = dy_j own_j
-      store_run(out.dx + row, strip.width, out.add_dx,
-                [&, from = dy + row](std::int64_t j) { return static_cast<double>(from[j]) * own[j]; });
-      continue;
+    T* const dx = out.dx + strip.row(sample);
+    for (AnyPack at{0, strip.width}; at; at.next<T>()) {
+      LongPack<T> sum(at(dy + strip.row(sample)));
+      sum *= LongPack<T>(own + at.i);
+      if (!p.fixed) {
+        LongPack<T> d(at(x + strip.row(sample)));
+        sum += ((d -= LongPack<T>(center + at.i)) *= LongPack<T>(slopes + at.i)) += LongPack<T>(shift + at.i);
+      }
+      if (out.add_dx) sum += LongPack<T>(at(dx));
+      at.store(dx, sum.rounded());
     }
-    // dx_j = dy_j own_j + (x_j - mean_j) slope_j + shift_j
-    store_run(out.dx + row, strip.width, out.add_dx, [&, from = dy + row, at = x + row](std::int64_t j) {
-      return static_cast<double>(from[j]) * own[j] + ((static_cast<double>(at[j]) - center[j]) * slopes[j] + shift[j]);
-    });
   }
 }
 

@@ -89,14 +89,6 @@ struct SumPair {
   }
 };
 
-/// Two terms, of one element or of several.
-template <class V>
-struct TermPair {
-  V first, second;
-};
-template <class V>
-TermPair(V, V) -> TermPair<V>;
-
 /// Some vectors' lanes joined to one number, folded to the lower half again and again.
 template <int N, class Join>
 [[gnu::always_inline]] inline double fold(Doubles (&all)[N], const Join& join) {
@@ -148,26 +140,6 @@ inline double sum_of(std::int64_t n, const Term& term) {
   double rest = 0;
   for (; i < n; ++i) rest += term(ElementAt{i});
   return sum.total() + rest;
-}
-
-/// The same for pairs.
-template <class Terms>
-inline SumPair sum_pairs(std::int64_t n, const Terms& terms) {
-  LaneSum first, second;
-  std::int64_t i = 0;
-  for (; i + LaneSum::kLanes <= n; i += LaneSum::kLanes)
-#pragma GCC unroll 8
-    for (int v = 0; v < LaneSum::kVectors; ++v) {
-      const auto term = terms(ElementsAt{i + v * kDoubles});
-      first[v] += term.first;
-      second[v] += term.second;
-    }
-  SumPair rest;
-  for (; i < n; ++i) {
-    const auto term = terms(ElementAt{i});
-    rest += {term.first, term.second};
-  }
-  return {first.total() + rest.first, second.total() + rest.second};
 }
 
 }  // namespace taper::kernels

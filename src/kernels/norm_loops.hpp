@@ -2,7 +2,6 @@
 
 #include "kernels/moments.hpp"
 #include "kernels/packs.hpp"
-#include "kernels/store_run.hpp"
 #include "kernels/vector_math.hpp"
 
 // The loops over runs of elements that norms share, whatever they are normalised over.
@@ -65,12 +64,18 @@ template <class T>
 /// The sums of dy and of dy h over `n` elements, h being the normalised x.
 template <class T>
 [[gnu::noinline]] SumPair gradient_sums(const Moments& m, std::int64_t n, const T* dy, const T* x) {
-  if (is_short<T>(n))
-    return sum_pairs(
-        n, [ =, normal = Affine<double>(m, 1, 0) ](auto at) __attribute__((always_inline)) {
-          const auto g = at(dy);
-          return TermPair{g, g * normal(at(x))};
-        });
+  if (is_short<T>(n)) {
+    const Affine<double> normal(m, 1, 0);
+    LongPack<T> first(Vector<T>{}), second = first;
+    for (AnyPack at{0, n}; at; at.next<T>()) {
+      const LongPack<T> g(at(dy));
+      LongPack<T> h(at(x, T(m.mean)));
+      h.apply(normal);
+      first += g;
+      second += h *= g;
+    }
+    return {first.sum(), second.sum()};
+  }
   const Affine<T> normal(m, 1, 0);
   double sums[2];
   sum_packs<T, 2, 4>(
@@ -103,15 +108,22 @@ struct InputSlope {
 template <class T>
 [[gnu::noinline]] void slope_run(const Moments& m, double w, SumPair means, const T* dy, const T* x, std::int64_t n,
                                  T* dx, bool add) {
-  if (is_short<T>(n))
-    store_run(dx, n, add, [=, slope = InputSlope<double>(m, w, means)](std::int64_t i) {
-      return slope(static_cast<double>(dy[i]), static_cast<double>(x[i]));
-    });
-  else
-    store_packs(
-        dx, n, add, [ =, slope = InputSlope<T>(m, w, means) ](auto at) __attribute__((always_inline)) {
-          return slope(at(dy), at(x));
-        });
+  if (is_short<T>(n)) {
+    const InputSlope<double> slope(m, w, means);
+    for (AnyPack at{0, n}; at; at.next<T>()) {
+      LongPack<T> g(at(dy)), d(at(x));
+      g.apply([&](auto v) __attribute__((always_inline)) { return v * slope.own; });
+      d.apply([&](auto v) __attribute__((always_inline)) { return fused(v - slope.center, slope.slope, slope.shift); });
+      g += d;
+      if (add) g += LongPack<T>(at(dx));
+      at.store(dx, g.rounded());
+    }
+    return;
+  }
+  store_packs(
+      dx, n, add, [ =, slope = InputSlope<T>(m, w, means) ](auto at) __attribute__((always_inline)) {
+        return slope(at(dy), at(x));
+      });
 }
 
 }  // namespace taper::kernels

@@ -190,6 +190,11 @@ struct LongPack {
   }
   [[gnu::always_inline]] LongPack& operator*=(const LongPack& b) { return low *= b.low, high *= b.high, *this; }
 
+  /// The sum of the lanes.
+  [[gnu::always_inline]] double sum() const {
+    Doubles all[1] = {kTwo ? low + high : low};
+    return fold(all);
+  }
   /// f of each vector in its place.
   template <class F>
   [[gnu::always_inline]] void apply(const F& f) {
