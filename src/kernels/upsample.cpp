@@ -48,6 +48,11 @@ class Columns {
   Source source_[kUpsampleTile];
 };
 
+/// Whether outputs 2 j and 2 j + 1 are copies of input j: what images are mostly resized by.
+TAPER_FOR_SIZE bool doubles(const Resampling& axis) {
+  return axis.is_nearest() && axis.out == 2 * axis.in && (axis.step == 0 || axis.step == 0.5);
+}
+
 /// An axis whose outputs are asked for again and again.
 template <class Axis>
 class Remembered {
@@ -113,6 +118,7 @@ struct ColumnTaps {
   TAPER_FOR_SIZE void show(const Axis& axis, std::int64_t first) {
     taps = kTapsOf<Axis>;
     is_nearest = axis.is_nearest();
+    is_doubled = doubles(axis);
     count = std::min(kUpsampleTile, axis.out - first);
     from = source_of(axis, first).first;
     read = source_of(axis, first + count - 1).second + 1 - from;
@@ -132,7 +138,7 @@ struct ColumnTaps {
 
   std::int64_t count = 0, from = 0, read = 0;
   int taps = 0;
-  bool is_nearest = false, in_order = true;
+  bool is_nearest = false, is_doubled = false, in_order = true;
   std::int64_t position[kMost];          ///< behind `from`, of what is read unless that is all in order
   std::int32_t place[4][kUpsampleTile];  ///< of what each column reads among that
   double weight[4][kUpsampleTile];
@@ -157,6 +163,17 @@ void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps
       weights[count] = d.weight[i] * h.weight[j];
     }
   if (columns.is_nearest) {
+    constexpr int kAll = kLanes<T>;
+    if (columns.is_doubled && columns.count >= 2 * kAll) {
+      constexpr auto kEach = std::make_integer_sequence<int, kAll>();
+      for (std::int64_t i = 0; i < columns.count; i += 2 * kAll) {
+        const std::int64_t c = std::min(i, columns.count - 2 * kAll);
+        const Vector<T> v = load(rows[0] + c / 2);
+        store<T>(in_turns<0>(v, v, kEach), y + c);
+        store<T>(in_turns<1>(v, v, kEach), y + c + kAll);
+      }
+      return;
+    }
     for (std::int64_t c = 0; c < columns.count; ++c)
       y[c] = rows[0][columns.in_order ? columns.place[0][c] : columns.position[c]];
     return;
@@ -291,6 +308,7 @@ template <class Axis, class T>
 void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over_width, const T* dy, T* dx, bool add) {
   const std::int64_t height = p.axis[1].in, width = p.axis[2].in, rows = p.axis[0].in * height;
   if (p.planes <= 0 || rows <= 0) return;
+  const bool is_doubled = std::is_same_v<Axis, Resampling> && doubles(over_width);
   // dx_j = sum of dy_i times the weight with which output i reads j
   parallel_for(p.planes * rows, outputs(p) / rows + width, [&](std::int64_t begin, std::int64_t end) {
     Columns<Axis> columns(over_width);
@@ -299,15 +317,27 @@ void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t plane = unit / rows, row = unit % rows;
       Gather<T, kTapsOf<Axis>> gather(dx + unit * width, width, add);
+      bool is_written = false;
       for (std::int64_t c = 0; c < p.axis[2].out; c += kUpsampleTile) {
         columns.show(c);
         double sum[kUpsampleTile];
         if (!gather_rows(p, depths, heights, row / height, row % height, dy + plane * outputs(p) + c, columns.count(),
                          sum))
           continue;
+        if (is_doubled) {
+          is_written = true;
+          T* const to = dx + unit * width + c / 2;
+          const std::int64_t pairs = columns.count() / 2;
+          TAPER_INDEPENDENT_TURNS
+          for (std::int64_t j = 0; j < pairs; ++j) {
+            const double both = sum[2 * j] + sum[2 * j + 1];
+            to[j] = static_cast<T>(add ? static_cast<double>(to[j]) + both : both);
+          }
+          continue;
+        }
         for (std::int64_t i = 0; i < columns.count(); ++i) gather.take(columns[i], sum[i]);
       }
-      gather.finish(gather);
+      if (!is_written) gather.finish(gather);
     }
   });
 }

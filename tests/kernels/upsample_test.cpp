@@ -105,6 +105,20 @@ double product(const Doubles& a, const Doubles& b, bool magnitude) {
 
 }  // namespace
 
+TEST_CASE("images of twice the width agree with the definition") {
+  for (const Axis::Mode mode : {Axis::nearest, Axis::nearest_exact})
+    for (const double factor : {0.0, 2.0})
+      for (std::int64_t in = 1; in <= 900; in += in < 40 ? 1 : 71) {
+        Case c;
+        c.planes = 2;
+        c.axis[1] = {mode, 3, in % 3 == 0 ? 6 : in % 3 + 1, 0};
+        c.axis[2] = {mode, in, 2 * in, factor};
+        INFO(c.text());
+        CHECK(difference<float>(c, std::uint64_t(in)) == "");
+        CHECK(difference<double>(c, std::uint64_t(in)) == "");
+      }
+}
+
 TEST_CASE("resizing agrees with its definition on 6,000 random cases") {
   int modes[6] = {};
   for (std::uint64_t seed = 1; seed <= 6000; ++seed) {
