@@ -250,10 +250,22 @@ void copy_of(const void* x, const void*, const void*, void* y, std::int64_t n) {
   std::copy_n(static_cast<const T*>(x), n, static_cast<T*>(y));
 }
 
+/// What `Op` is where one operand is a number for each row.
+template <class Op, class T>
+constexpr WithNumber with_number(int operand) {
+  if (!std::is_same_v<T, float>) return {};
+  return {std::is_same_v<Op, Add>   ? WithNumber::sum
+          : std::is_same_v<Op, Sub> ? WithNumber::difference
+          : std::is_same_v<Op, Mul> ? WithNumber::product
+                                    : WithNumber::nothing,
+          operand};
+}
+
 /// y = f(x ...)
 template <class Y>
-void apply(const BroadcastPlan& p, const Operands& x, Y* y, std::int64_t cost, Row f, Row add = nullptr) {
-  for_each_run(p, cost, x, y, sizeof(Y), f, add);
+void apply(const BroadcastPlan& p, const Operands& x, Y* y, std::int64_t cost, Row f, Row add = nullptr,
+           WithNumber numbers = {}) {
+  for_each_run(p, cost, x, y, sizeof(Y), f, add, numbers);
 }
 
 /// dx_o = sum of f(dy, a, b) over the short run that was read with x_o: several outputs at a time.
@@ -320,7 +332,7 @@ void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f
 }
 
 template <class T>
-void grad_of(const GradPlan& p, const Operands& x, T* dx, bool add, Row f) {
+void grad_of(const GradPlan& p, const Operands& x, T* dx, bool add, Row f, WithNumber numbers = {}) {
   const BroadcastPlan& e = p.elementwise;
   const bool contiguous = !p.repeated && e.outer_rank == 0 && e.inner_stride[1] == 1 && e.inner_stride[2] == 1;
   if (contiguous && !add && e.numel <= kPiece) {
@@ -329,7 +341,7 @@ void grad_of(const GradPlan& p, const Operands& x, T* dx, bool add, Row f) {
     grad_reduced(p.reduce, x, dx, add, f);
   } else {
     // dx_i = f(dy_i, a_i, b_i)
-    apply(p.elementwise, x, dx, 4, f, add ? row_of<Add, T> : nullptr);
+    apply(p.elementwise, x, dx, 4, f, add ? row_of<Add, T> : nullptr, numbers);
   }
 }
 
@@ -349,7 +361,8 @@ GradPlan reads_dy_alone(const GradPlan& plan) {
 
 template <class Op, class T>
 void binary(const BroadcastPlan& plan, const T* a, const T* b, T* y) {
-  apply(plan, {Operand(a), Operand(b)}, y, std::is_same_v<Op, Power> ? 24 : 1, row_of<Op, T>);
+  apply(plan, {Operand(a), Operand(b)}, y, std::is_same_v<Op, Power> ? 24 : 1, row_of<Op, T>, nullptr,
+        with_number<Op, T>(1));
 }
 
 template <class Op, class T>
@@ -385,7 +398,8 @@ void binary_grad(const GradPlan& plan, int operand, const T* dy, const T* a, con
     grad_of(reads_dy_alone(plan), {g, g, g}, dx, add, f);
   } else {
     // An operand that the operation did not save is not used either: dy, which is no smaller, stands in for it.
-    grad_of(plan, {g, a ? Operand(a) : g, b ? Operand(b) : g}, dx, add, operand == 0 ? da_of<Op, T> : db_of<Op, T>);
+    grad_of(plan, {g, a ? Operand(a) : g, b ? Operand(b) : g}, dx, add, operand == 0 ? da_of<Op, T> : db_of<Op, T>,
+            with_number<Op, T>(2 - operand));
   }
 }
 

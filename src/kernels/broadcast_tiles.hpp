@@ -6,8 +6,9 @@
 
 #include "kernels/broadcast.hpp"
 #include "kernels/ceil_div.hpp"
+#include "kernels/packs.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/vectors.hpp"
+#include "kernels/vector_base.hpp"
 
 // The walk over a broadcast result, for broadcast.cpp alone: compiled once for all operations and types.
 
@@ -19,7 +20,7 @@ namespace {
 constexpr std::int64_t kPiece = 16384;
 
 /// Elements that a buffer holds, and the length from which a row is worth a call of its own.
-constexpr std::int64_t kBuffer = 512, kLongRow = 64;
+constexpr std::int64_t kBuffer = 512, kLongRow = 32;
 
 /// How far apart the elements of an operand are.
 struct Strides {
@@ -56,6 +57,8 @@ void lay_out(const void* x, Strides s, std::int64_t rows, std::int64_t n, void* 
       constexpr std::int64_t wide = kVectorWidth / sizeof(Element);
       const auto repeated = typename Several<Element, wide>::type{} + *from;
       for (std::int64_t i = 0; i < n; i += wide) std::memcpy(to + i, &repeated, sizeof repeated);
+    } else if (s.column == 1) {
+      std::copy_n(from, n, to);
     } else {
       for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * s.column];
     }
@@ -88,6 +91,30 @@ class Run {
 
 /// An operation on contiguous elements, y_i = f(x0_i, x1_i, x2_i): it alone knows their types.
 using Row = void (*)(const void* x0, const void* x1, const void* x2, void* y, std::int64_t n);
+
+/// What an operation makes of floats and a number for each row: x_i factor + addend. One of both is the first operand,
+/// the other is operand number `operand`.
+struct WithNumber {
+  enum : std::uint8_t { nothing, sum, difference, product } of = nothing;
+  int operand = 1;
+};
+
+/// y_i = x_i v, x_i + v, x_i - v or, with `is_first`, v - x_i for `rows` rows with a number v each: nothing is rounded
+/// that the operation does not round.
+[[gnu::noinline, maybe_unused]] inline void rows_with_number(WithNumber f, bool is_first, const float* x,
+                                                             std::int64_t x_row, const float* number,
+                                                             std::int64_t number_row, std::int64_t rows, std::int64_t n,
+                                                             float* y) {
+  const bool is_product = f.of == WithNumber::product, is_difference = f.of == WithNumber::difference;
+  for (std::int64_t r = 0; r < rows; ++r, x += x_row, y += n) {
+    const float v = number[r * number_row];
+    // Less 0, which leaves -0 as it is.
+    const Vector<float> factor = (is_product ? v : is_difference && is_first ? -1.0f : 1.0f) - Vector<float>{};
+    const Vector<float> addend = (is_product ? -0.0f : is_difference && !is_first ? -v : v) - Vector<float>{};
+    for_each_pack<float>(
+        n, [=](auto at) __attribute__((always_inline)) { at.store(y, fused(at(x), factor, addend)); });
+  }
+}
 
 /// Elements [out, out + rows n) of a result, and where the operands' elements for them lie.
 struct Tile {
@@ -138,7 +165,7 @@ struct TilePlan {
 
 /// y = f(x0, x1, x2), in parallel; with `add`, which adds rows, y += f(x0, x1, x2).
 [[gnu::noinline]] inline void for_each_run(const BroadcastPlan& p, std::int64_t cost, const Operands& operands, void* y,
-                                           int size, Row f, Row add) {
+                                           int size, Row f, Row add, WithNumber numbers) {
   if (p.numel == 0) return;
   const TilePlan plan(p);
   const bool contiguous = p.inner_stride[0] != 0 && p.inner_stride[1] != 0 && p.inner_stride[2] != 0;
@@ -152,6 +179,17 @@ struct TilePlan {
       const std::int64_t width = std::min(widest, t.n);
       for (int k = 0; k < BroadcastPlan::kOperands; ++k) x[k] = operands[k].from(t.at[k]);
       char* const out = static_cast<char*>(y) + t.out * size;
+      if constexpr (kVectorWidth > 16) {
+        const bool is_first = p.inner_stride[0] == 0;
+        const int a = is_first ? numbers.operand : 0, b = numbers.operand - a;
+        if (numbers.of != WithNumber::nothing && t.n >= kLongRow && p.inner_stride[a] == 1 && p.inner_stride[b] == 0 &&
+            add == nullptr) {
+          rows_with_number(numbers, is_first, static_cast<const float*>(x[a].data), t.strides[a].row,
+                           static_cast<const float*>(x[b].data), t.strides[b].row, t.rows, t.n,
+                           reinterpret_cast<float*>(out));
+          continue;
+        }
+      }
       if (contiguous && height == 1 && width == t.n && add == nullptr) {
         for (std::int64_t r = 0; r < t.rows; ++r) {
           const auto row = [&](int k) { return x[k].from(r * t.strides[k].row).data; };

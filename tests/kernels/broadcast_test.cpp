@@ -1,5 +1,6 @@
 #include "kernels/broadcast.hpp"
 
+#include <bit>
 #include <limits>
 
 #include "support/catch.hpp"
@@ -115,6 +116,22 @@ std::vector<std::int64_t> compared(std::vector<double> a, std::vector<double> b)
   return y;
 }
 
+/// Whether y = f(a, b) in every bit, of numbers among which are infinities, NaN and zeros with a sign.
+template <class Op, class F>
+bool has_bits_of(const Pair& s, const F& f) {
+  const Shape out = *broadcast_shape(s.a, s.b);
+  auto a = numbers<float>(s.a.numel(), 1), b = numbers<float>(s.b.numel(), 2);
+  const float special[] = {0, -0.0f, INFINITY, -INFINITY, NAN, 1e-40f, 3e38f};
+  for (auto* const x : {&a, &b})
+    for (std::size_t i = 0; i < x->size(); i += 3) (*x)[i] = special[i / 3 % std::size(special)];
+  std::vector<float> y(std::size_t(out.numel()), 9);
+  binary<Op>(broadcast_plan(out, {s.a, s.b}), a.data(), b.data(), y.data());
+  const auto expected = naive(out, s, a, b, f);
+  return std::equal(y.begin(), y.end(), expected.begin(), [](float u, float v) {
+    return std::isnan(v) ? std::isnan(u) : std::bit_cast<std::int32_t>(u) == std::bit_cast<std::int32_t>(v);
+  });
+}
+
 }  // namespace
 
 TEST_CASE("shapes broadcast from the back and refuse what does not fit") {
@@ -211,6 +228,34 @@ TEST_CASE("a copy repeats and its gradient sums") {
   }
   reduce_to(grad_plan(out, in, in, 0), y.data(), dx.data(), true);
   CHECK(dx == expected);
+}
+
+TEST_CASE("an operand that is a number for each row gives the bits of the operation") {
+  for (const std::int64_t n : {1, 3, 8, 16, 31, 32, 33, 47, 64, 100, 511, 700, 16385, 40000})
+    for (const Pair& s : {Pair{{3, n}, {3, 1}}, Pair{{5, 7, n}, {7, 1}}, Pair{{n}, {}}, Pair{{5, 1, n}, {1, 3, 1}}})
+      for (const Pair& each : {s, Pair{s.b, s.a}}) {
+        INFO(to_string(each.a) << " with " << to_string(each.b));
+        CHECK(has_bits_of<Add>(each, [](float a, float b) { return a + b; }));
+        CHECK(has_bits_of<Sub>(each, [](float a, float b) { return a - b; }));
+        CHECK(has_bits_of<Mul>(each, [](float a, float b) { return a * b; }));
+        CHECK(has_bits_of<Div>(each, [](float a, float b) { return a / b; }));
+        const Shape out = *broadcast_shape(each.a, each.b);
+        const auto a = numbers<float>(each.a.numel(), 1), b = numbers<float>(each.b.numel(), 2),
+                   dy = numbers<float>(out.numel(), 3);
+        for (const int operand : {0, 1}) {
+          const Pair read{out, operand == 0 ? each.b : each.a};
+          const auto terms = naive(out, read, dy, operand == 0 ? b : a, [](float g, float v) { return g * v; });
+          const Shape& to = operand == 0 ? each.a : each.b;
+          std::vector<double> sums(std::size_t(to.numel()));
+          for (std::int64_t i = 0; i < out.numel(); ++i) sums[source(out, to, i)] += double(terms[std::size_t(i)]);
+          for (const bool add : {false, true}) {
+            std::vector<float> dx(sums.size(), add ? 0 : NAN);
+            binary_grad<Mul>(grad_plan(out, each.a, each.b, operand), operand, dy.data(), a.data(), b.data(), dx.data(),
+                             add);
+            CHECK(distance(dx, sums) < 1e-6);
+          }
+        }
+      }
 }
 
 TEST_CASE("an operation may write over an operand that is not repeated") {
