@@ -47,10 +47,9 @@ void softmax_columns(const SoftmaxGroup& g, const T* x, T* y) {
       sum, [y](auto at, std::int64_t i, const auto& e) __attribute__((always_inline)) { at.store(y + i, e); });
   // y_j = y_j / sum
   for (std::int64_t c = 0; c < g.width; ++c) top[c] = T(1 / sum[c]);
-  for_each_column_pack<T>(
-      g, [ =, by = &top[0] ](AnyPack at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
-        for (const Vector<T> scale = at(by); rows > 0; --rows, i += g.step) at.store(y + i, at(y + i) * scale);
-      });
+  for_each_element_pack<T>(
+      g, [ =, by = &top[0] ](auto at, std::int64_t i)
+             __attribute__((always_inline)) { at.store(y + i, at(y + i) * at(by)); });
 }
 
 template <class T>
@@ -93,20 +92,18 @@ void softmax_grad_columns(const SoftmaxGroup& g, const T* dy, const T* y, T* dx,
   double dots[kSoftmaxRows] = {};
   // dot = sum dy_j y_j
   for_each_column_pack<T>(
-      g, [ =, to = &dots[0] ](AnyPack at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
+      g, [ =, to = &dots[0] ](auto at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
         Long dot(to + at.i);
         for (; rows > 0; --rows, i += g.step) dot += Long(at(dy + i)) *= Long(at(y + i));
         dot.store(to + at.i);
       });
   // dx_j = y_j (dy_j - dot)
-  for_each_column_pack<T>(
-      g, [ =, from = &dots[0] ](AnyPack at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
-        for (const Long dot(from + at.i); rows > 0; --rows, i += g.step) {
-          Long d(at(dy + i));
-          d -= dot;
-          d *= Long(at(y + i));
-          at.store(dx + i, add ? at(dx + i) + d.rounded() : d.rounded());
-        }
+  for_each_element_pack<T>(
+      g, [ =, from = &dots[0] ](auto at, std::int64_t i) __attribute__((always_inline)) {
+        Long d(at(dy + i));
+        d -= Long(from + at.i);
+        d *= Long(at(y + i));
+        at.store(dx + i, add ? at(dx + i) + d.rounded() : d.rounded());
       });
 }
 
@@ -124,12 +121,12 @@ void log_softmax_group(const SoftmaxGroup& g, const T* x, T* y) {
     return;
   }
   using Long = LongPack<T>;
-  for_each_column_pack<T>(
-      g, [ =, above = &top[0], logs = &log_sum[0] ](AnyPack at, std::int64_t i, std::int64_t rows)
-             __attribute__((always_inline)) {
-               const Long most(at(above)), log(logs + at.i);
-               for (; rows > 0; --rows, i += g.step) at.store(y + i, ((Long(at(x + i)) -= most) -= log).rounded());
-             });
+  double above[kSoftmaxRows];
+  std::copy_n(top, g.width, above);
+  for_each_element_pack<T>(
+      g, [ =, most = &above[0], logs = &log_sum[0] ](auto at, std::int64_t i) __attribute__((always_inline)) {
+        at.store(y + i, ((Long(at(x + i)) -= Long(most + at.i)) -= Long(logs + at.i)).rounded());
+      });
 }
 
 template <class T>
@@ -157,19 +154,17 @@ void log_softmax_grad_columns(const SoftmaxGroup& g, const T* dy, const T* y, T*
   double sums[kSoftmaxRows] = {};
   // sum = dy_0 + dy_1 + ...
   for_each_column_pack<T>(
-      g, [ =, to = &sums[0] ](AnyPack at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
+      g, [ =, to = &sums[0] ](auto at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
         Long sum(to + at.i);
         for (; rows > 0; --rows, i += g.step) sum += Long(at(dy + i));
         sum.store(to + at.i);
       });
   // dx_j = dy_j - e^(y_j) sum
-  for_each_column_pack<T>(
-      g, [ =, from = &sums[0] ](AnyPack at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
-        for (const Long sum(from + at.i); rows > 0; --rows, i += g.step) {
-          Long d(at(dy + i));
-          d -= Long(vector_exp(at(y + i))) *= sum;
-          at.store(dx + i, add ? at(dx + i) + d.rounded() : d.rounded());
-        }
+  for_each_element_pack<T>(
+      g, [ =, from = &sums[0] ](auto at, std::int64_t i) __attribute__((always_inline)) {
+        Long d(at(dy + i));
+        d -= Long(vector_exp(at(y + i))) *= Long(from + at.i);
+        at.store(dx + i, add ? at(dx + i) + d.rounded() : d.rounded());
       });
 }
 

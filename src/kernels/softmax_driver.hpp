@@ -60,13 +60,36 @@ void for_each_softmax_group(std::int64_t outer, std::int64_t n, std::int64_t inn
                });
 }
 
+/// Calls `body(at)` for packs of `n` elements; part of a vector costs AVX-512 nothing, others a branch.
+template <class T, class Body>
+[[gnu::always_inline]] inline void for_each_pack_of(std::int64_t n, const Body& body) {
+  constexpr std::int64_t kAll = kLanes<T>;
+  for (std::int64_t c = 0; c < n; c += kAll)
+#if defined(__AVX512F__)
+    body(PartPack{c, static_cast<int>(std::min(kAll, n - c))});
+#else
+    body(AnyPack{c, n});
+#endif
+}
+
 /// Calls `body(at, i, rows)` for rows that lie side by side: at packs of them, elements `i`, `i` + step, ... of each,
 /// `rows` in number. So what is kept for a row is read and written once for some elements.
 template <class T, class Body>
 [[gnu::always_inline]] inline void for_each_column_pack(const SoftmaxGroup& g, const Body& body) {
   constexpr std::int64_t kElements = 8;
   for (std::int64_t j = 0; j < g.n; j += kElements)
-    for (AnyPack at{0, g.width}; at; at.next<T>()) body(at, g.first + j * g.step, std::min(kElements, g.n - j));
+    for_each_pack_of<T>(
+        g.width, [&, j ](auto at)
+                     __attribute__((always_inline)) { body(at, g.first + j * g.step, std::min(kElements, g.n - j)); });
+}
+
+/// Calls `body(at, i)` for packs of such rows and each of their elements `i`, in the order of memory: what is stored
+/// is then not behind what is loaded next by a multiple of a page, for which it would be taken.
+template <class T, class Body>
+[[gnu::always_inline]] inline void for_each_element_pack(const SoftmaxGroup& g, const Body& body) {
+  for (std::int64_t j = 0, i = g.first; j < g.n; ++j, i += g.step)
+    for_each_pack_of<T>(
+        g.width, [&, i ](auto at) __attribute__((always_inline)) { body(at, i); });
 }
 
 /// top[c] = the largest element of row c of a group that is not NaN, or -inf.
@@ -78,7 +101,7 @@ void row_maxima(const SoftmaxGroup& g, const T* x, T* top) {
   }
   std::fill_n(top, g.width, kNothing<T>);
   for_each_column_pack<T>(
-      g, [=](AnyPack at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
+      g, [=](auto at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
         Vector<T> best = at(top);
         for (; rows > 0; --rows, i += g.step) best = larger(at(x + i), best);
         at.store(top, best);
@@ -91,7 +114,7 @@ template <class T, class Keep>
                                                     double (&sum)[kSoftmaxRows], const Keep& keep) {
   std::fill_n(sum, kSoftmaxRows, 0.0);
   for_each_column_pack<T>(
-      g, [&, x, top, step = g.step ](AnyPack at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
+      g, [&, x, top, step = g.step ](auto at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
         const Vector<T> above = at(top);
         LongPack<T> all(sum + at.i);
         for (; rows > 0; --rows, i += step) {
