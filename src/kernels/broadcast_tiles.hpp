@@ -57,8 +57,6 @@ void lay_out(const void* x, Strides s, std::int64_t rows, std::int64_t n, void* 
       constexpr std::int64_t wide = kVectorWidth / sizeof(Element);
       const auto repeated = typename Several<Element, wide>::type{} + *from;
       for (std::int64_t i = 0; i < n; i += wide) std::memcpy(to + i, &repeated, sizeof repeated);
-    } else if (s.column == 1) {
-      std::copy_n(from, n, to);
     } else {
       for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * s.column];
     }
@@ -105,12 +103,14 @@ struct WithNumber {
                                                              std::int64_t x_row, const float* number,
                                                              std::int64_t number_row, std::int64_t rows, std::int64_t n,
                                                              float* y) {
-  const bool is_product = f.of == WithNumber::product, is_difference = f.of == WithNumber::difference;
+  const bool is_product = f.of == WithNumber::product;
+  const float sign = f.of == WithNumber::difference ? -1.0f : 1.0f, of_x = is_first ? sign : 1.0f,
+              of_number = is_first ? 1.0f : sign;
   for (std::int64_t r = 0; r < rows; ++r, x += x_row, y += n) {
     const float v = number[r * number_row];
     // Less 0, which leaves -0 as it is.
-    const Vector<float> factor = (is_product ? v : is_difference && is_first ? -1.0f : 1.0f) - Vector<float>{};
-    const Vector<float> addend = (is_product ? -0.0f : is_difference && !is_first ? -v : v) - Vector<float>{};
+    const Vector<float> factor = (is_product ? v : of_x) - Vector<float>{};
+    const Vector<float> addend = (is_product ? -0.0f : of_number * v) - Vector<float>{};
     for_each_pack<float>(
         n, [=](auto at) __attribute__((always_inline)) { at.store(y, fused(at(x), factor, addend)); });
   }

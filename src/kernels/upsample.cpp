@@ -49,9 +49,13 @@ class Columns {
 };
 
 /// Whether outputs 2 j and 2 j + 1 are copies of input j: what images are mostly resized by.
-TAPER_FOR_SIZE bool doubles(const Resampling& axis) {
+[[maybe_unused]] TAPER_FOR_SIZE bool doubles(const Resampling& axis) {
   return axis.is_nearest() && axis.out == 2 * axis.in && (axis.step == 0 || axis.step == 0.5);
 }
+
+/// Whether elements of T have loops of their own for that.
+template <class T>
+constexpr bool kDoubling = kVectorWidth > 16 && sizeof(T) == sizeof(float);
 
 /// An axis whose outputs are asked for again and again.
 template <class Axis>
@@ -164,7 +168,7 @@ void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps
     }
   if (columns.is_nearest) {
     constexpr int kAll = kLanes<T>;
-    if (columns.is_doubled && columns.count >= 2 * kAll) {
+    if (kDoubling<T> && columns.is_doubled && columns.count >= 2 * kAll) {
       constexpr auto kEach = std::make_integer_sequence<int, kAll>();
       for (std::int64_t i = 0; i < columns.count; i += 2 * kAll) {
         const std::int64_t c = std::min(i, columns.count - 2 * kAll);
@@ -308,7 +312,7 @@ template <class Axis, class T>
 void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over_width, const T* dy, T* dx, bool add) {
   const std::int64_t height = p.axis[1].in, width = p.axis[2].in, rows = p.axis[0].in * height;
   if (p.planes <= 0 || rows <= 0) return;
-  const bool is_doubled = std::is_same_v<Axis, Resampling> && doubles(over_width);
+  const bool is_doubled = kDoubling<T> && std::is_same_v<Axis, Resampling> && doubles(over_width);
   // dx_j = sum of dy_i times the weight with which output i reads j
   parallel_for(p.planes * rows, outputs(p) / rows + width, [&](std::int64_t begin, std::int64_t end) {
     Columns<Axis> columns(over_width);
