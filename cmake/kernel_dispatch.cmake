@@ -43,8 +43,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(set_of_target "$<TARGET_PROPERTY:TAPER_KERNEL_SET>")
   set_source_files_properties(src/kernels/broadcast.cpp PROPERTIES COMPILE_OPTIONS
     "$<$<STREQUAL:${set_of_target},avx512>:-mprefer-vector-width=256>;$<$<NOT:$<STREQUAL:${set_of_target},baseline>>:-falign-loops=32>")
-  set_source_files_properties(src/kernels/embedding.cpp src/kernels/prelu.cpp PROPERTIES
+  set_source_files_properties(src/kernels/embedding.cpp PROPERTIES
     COMPILE_OPTIONS "-fexceptions;-fasynchronous-unwind-tables")
+  set_source_files_properties(src/kernels/prelu.cpp PROPERTIES
+    COMPILE_OPTIONS "-fexceptions;-fasynchronous-unwind-tables;$<$<STREQUAL:${set_of_target},avx2>:-falign-loops=32>")
 endif()
 
 # Adds the kernels in the list of files to the library.

@@ -6,7 +6,7 @@
 
 #include "kernels/broadcast.hpp"
 #include "kernels/ceil_div.hpp"
-#include "kernels/packs.hpp"
+#include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/vector_base.hpp"
 
@@ -57,6 +57,8 @@ void lay_out(const void* x, Strides s, std::int64_t rows, std::int64_t n, void* 
       constexpr std::int64_t wide = kVectorWidth / sizeof(Element);
       const auto repeated = typename Several<Element, wide>::type{} + *from;
       for (std::int64_t i = 0; i < n; i += wide) std::memcpy(to + i, &repeated, sizeof repeated);
+    } else if (kVectorWidth > 16 && sizeof(Element) == sizeof(float) && s.column == 1) {
+      std::copy_n(from, n, to);
     } else {
       for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * s.column];
     }
@@ -108,11 +110,9 @@ struct WithNumber {
               of_number = is_first ? 1.0f : sign;
   for (std::int64_t r = 0; r < rows; ++r, x += x_row, y += n) {
     const float v = number[r * number_row];
-    // Less 0, which leaves -0 as it is.
-    const Vector<float> factor = (is_product ? v : of_x) - Vector<float>{};
-    const Vector<float> addend = (is_product ? -0.0f : of_number * v) - Vector<float>{};
-    for_each_pack<float>(
-        n, [=](auto at) __attribute__((always_inline)) { at.store(y, fused(at(x), factor, addend)); });
+    const float factor = is_product ? v : of_x, addend = is_product ? -0.0f : of_number * v;
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t i = 0; i < n; ++i) y[i] = fused(x[i], factor, addend);
   }
 }
 

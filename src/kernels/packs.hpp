@@ -142,6 +142,18 @@ template <class T, class Body>
   if (i < n) body(PartPack{i, static_cast<int>(n - i)});
 }
 
+/// Calls `body(at)` for packs of `n` elements; part of a vector costs AVX-512 nothing, others a branch.
+template <class T, class Body>
+[[gnu::always_inline]] inline void for_each_pack_of(std::int64_t n, const Body& body) {
+  constexpr std::int64_t kAll = kLanes<T>;
+  for (std::int64_t c = 0; c < n; c += kAll)
+#if defined(__AVX512F__)
+    body(PartPack{c, static_cast<int>(std::min(kAll, n - c))});
+#else
+    body(AnyPack{c, n});
+#endif
+}
+
 /// y_i = value(at), or += with `add`; the values may be of elements that are stored over.
 template <class T, class Value>
 [[gnu::always_inline]] inline void store_packs(T* y, std::int64_t n, bool add, const Value& value) {

@@ -27,7 +27,7 @@ struct PadAxis {
   std::int64_t behind() const { return std::clamp<std::int64_t>(left + in, inside(), out); }
 
   /// The input position that output `i` copies, or `kOutside`.
-  std::int64_t source(std::int64_t i) const {
+  [[gnu::noinline]] std::int64_t source(std::int64_t i) const {
     const std::int64_t j = i - left;
     if (j >= 0 && j < in) return j;
     switch (kind) {
@@ -178,11 +178,13 @@ template <class Body>
 template <class T>
 [[gnu::noinline]] void pad_words(const PadPlan& p, const T* x, T* y, T value) {
   const PadAxis last(p, p.rank - 1);
-  const PadEdges edges(last);
-  const std::int64_t in = last.in, out = last.out, inside = last.inside(), behind = last.behind();
+  const PadEdges outer(last);
+  const std::int64_t in = last.in, out = last.out, inside = last.inside(), n = last.behind() - inside,
+                     skipped = inside - last.left;
   // y_i = x_source(i), or the value
   parallel_for(p.planes * rows(p.out, p.rank), std::max<std::int64_t>(out, 1),
-               [&](std::int64_t first, std::int64_t end) {
+               [=, &p, &outer](std::int64_t first, std::int64_t end) {
+                 const PadEdges edges = outer;  // of which the compiler knows that no result overlaps it
                  for_each_row(p, first, end, [&](std::int64_t unit, std::int64_t row) {
                    T* const to = y + unit * out;
                    if (row == kOutside) {
@@ -191,7 +193,7 @@ template <class T>
                    }
                    const T* const from = x + row * in;
                    edges.for_each([=](std::int64_t i, std::int64_t j) { to[i] = j == kOutside ? value : from[j]; });
-                   if (behind > inside) copy_row(from + (inside - last.left), behind - inside, to + inside);
+                   if (n > 0) copy_row(from + skipped, n, to + inside);
                  });
                });
 }

@@ -34,11 +34,16 @@ struct PReLUUnits {
   struct Range {
     std::int64_t first, last, channel;
   };
-  TAPER_FOR_SIZE Range range(std::int64_t unit) const {
-    if (columns) return {unit * size, std::min(unit * size + size, all), 0};
-    const std::int64_t plane = blocks == 1 ? unit : unit / blocks,
-                       first = plane * width + (unit - plane * blocks) * kBlock;
-    return {first, std::min(first + size, (plane + 1) * width), plane % channels};
+  /// Moves to a unit, which mostly is the one behind.
+  TAPER_FOR_SIZE void move(Range& r, std::int64_t unit) const {
+    if (columns) {
+      r = {unit * size, std::min(unit * size + size, all), 0};
+    } else if (blocks == 1 && r.last == unit * width) {
+      r = {r.last, r.last + width, r.channel + 1 < channels ? r.channel + 1 : 0};
+    } else {
+      const std::int64_t plane = unit / blocks, first = plane * width + (unit - plane * blocks) * kBlock;
+      r = {first, std::min(first + size, (plane + 1) * width), plane % channels};
+    }
   }
 
   /// The sum of what the units have for a channel: one number, or one for each channel.
@@ -65,8 +70,9 @@ template <class T>
     return v > 0 ? decltype(v){} : v * at(dy);
   };
   parallel_for(units.count, units.size, [=, &units](std::int64_t begin, std::int64_t end) {
+    PReLUUnits::Range range{0, -1, 0};
     for (std::int64_t unit = begin; unit < end; ++unit) {
-      const auto range = units.range(unit);
+      units.move(range, unit);
       const std::int64_t last = range.last, channel = range.channel;
       std::int64_t first = range.first;
       // Vectors are for what is trained most.

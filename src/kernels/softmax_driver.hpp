@@ -60,18 +60,6 @@ void for_each_softmax_group(std::int64_t outer, std::int64_t n, std::int64_t inn
                });
 }
 
-/// Calls `body(at)` for packs of `n` elements; part of a vector costs AVX-512 nothing, others a branch.
-template <class T, class Body>
-[[gnu::always_inline]] inline void for_each_pack_of(std::int64_t n, const Body& body) {
-  constexpr std::int64_t kAll = kLanes<T>;
-  for (std::int64_t c = 0; c < n; c += kAll)
-#if defined(__AVX512F__)
-    body(PartPack{c, static_cast<int>(std::min(kAll, n - c))});
-#else
-    body(AnyPack{c, n});
-#endif
-}
-
 /// Calls `body(at, i, rows)` for rows that lie side by side: at packs of them, elements `i`, `i` + step, ... of each,
 /// `rows` in number. So what is kept for a row is read and written once for some elements.
 template <class T, class Body>
