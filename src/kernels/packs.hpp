@@ -142,13 +142,14 @@ template <class T, class Body>
   if (i < n) body(PartPack{i, static_cast<int>(n - i)});
 }
 
-/// Calls `body(at)` for packs of `n` elements; part of a vector costs AVX-512 nothing, others a branch.
+/// The same with one copy of the body: AVX-512 takes every pack for a part, others choose. For a body that does much
+/// with a pack; one that is short takes up to a quarter more time.
 template <class T, class Body>
 [[gnu::always_inline]] inline void for_each_pack_of(std::int64_t n, const Body& body) {
   constexpr std::int64_t kAll = kLanes<T>;
   for (std::int64_t c = 0; c < n; c += kAll)
 #if defined(__AVX512F__)
-    body(PartPack{c, static_cast<int>(std::min(kAll, n - c))});
+    body(PartPack{c, static_cast<int>(n - c < kAll ? n - c : kAll)});
 #else
     body(AnyPack{c, n});
 #endif

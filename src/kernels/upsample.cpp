@@ -122,7 +122,7 @@ struct ColumnTaps {
   TAPER_FOR_SIZE void show(const Axis& axis, std::int64_t first) {
     taps = kTapsOf<Axis>;
     is_nearest = axis.is_nearest();
-    is_doubled = doubles(axis);
+    is_doubled = kVectorWidth > 16 && doubles(axis);
     count = std::min(kUpsampleTile, axis.out - first);
     from = source_of(axis, first).first;
     read = source_of(axis, first + count - 1).second + 1 - from;
