@@ -143,7 +143,7 @@ template <class T, class Body>
 }
 
 /// The same with one copy of the body: AVX-512 takes every pack for a part, others choose. For a body that does much
-/// with a pack; one that is short takes up to a quarter more time.
+/// with a pack; one that is short takes up to a third more time.
 template <class T, class Body>
 [[gnu::always_inline]] inline void for_each_pack_of(std::int64_t n, const Body& body) {
   constexpr std::int64_t kAll = kLanes<T>;
