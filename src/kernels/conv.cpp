@@ -351,7 +351,8 @@ void conv_forward(const ConvParams& params, const T* x, const T* w, const T* b, 
   // y[n, o, i] = b[o] + sum over (c, t) of w[o, c, t] x[n, c, i s + t d - pad]
   if (p.in_channels > 0 && taps_of(p) > 0) {
     const Sweep s = forward_sweep(p);
-    if (!depthwise_sum(s, x, w, b, y, add) && !few_sum(&s, 1, x, w, b, y, add) && !turned_sum(&s, 1, x, w, b, y, add))
+    if (!depthwise_sum(&s, 1, x, w, b, y, add) && !few_sum(&s, 1, x, w, b, y, add) &&
+        !turned_sum(&s, 1, x, w, b, y, add))
       run(&s, 1, x, w, b, y, add);
     return;
   }
@@ -378,7 +379,8 @@ void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* d
   const bool is_listed = sizeof(T) == sizeof(float) && !nothing && count <= kMostTurns;
   for (std::int64_t i = 0; is_listed && i < count; ++i) sweeps[i] = sweep(i);
   const int listed = static_cast<int>(count);
-  if (is_listed && (few_sum(sweeps, listed, dy, w, b, dx, add) || turned_sum(sweeps, listed, dy, w, b, dx, add)))
+  if (is_listed && (depthwise_sum(sweeps, listed, dy, w, b, dx, add) || few_sum(sweeps, listed, dy, w, b, dx, add) ||
+                    turned_sum(sweeps, listed, dy, w, b, dx, add)))
     return;
   if (b != nullptr && (!complete || p.stride[2] == 1)) {
     // dx[n, c, q] = b[c], to which the products are added
@@ -394,7 +396,6 @@ void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* d
   if (!complete && !add) fill(p.batch * p.in_channels * inputs(p), T(0), dx);
   if (nothing) return;
   // dx[n, c, q] = sum over (o, t) of w[o, c, t] dy[n, o, i], i s = q + pad - t d
-  if (depthwise_sum(sweep(0), dy, w, b, dx, add)) return;
   for (std::int64_t first = 0; first < count; first += Sweeps::kMost) {
     const std::int64_t some = std::min<std::int64_t>(Sweeps::kMost, count - first);
     for (std::int64_t i = 0; !is_listed && i < some; ++i) sweeps[i] = sweep(first + i);

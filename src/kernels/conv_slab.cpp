@@ -48,6 +48,13 @@ inline void copy_line(const T* x, std::int64_t n, std::int64_t stride, T* y) {
 
 #if defined(__AVX2__)
 
+/// The lanes of two vectors with even numbers (`kOdd` = 0) or odd ones.
+template <int kOdd, int... L>
+[[gnu::always_inline]] inline Vector<float> every_other(const Vector<float>& a, const Vector<float>& b,
+                                                        std::integer_sequence<int, L...>) {
+  return __builtin_shufflevector(a, b, (2 * L + kOdd)...);
+}
+
 /// The lines of a slab whose elements [skip, end) lie in the signal: one vector after another is loaded in part and
 /// stored whole. What goes beyond a line is written again with the next.
 class ShortLines {
@@ -80,6 +87,54 @@ template <class T>
 inline void zero_vectors(std::int64_t n, T* y) {
   for (std::int64_t i = 0; i < n; i += kLanes<T>) store(Vector<T>{}, y + i);
 }
+
+#if defined(__AVX2__)
+
+/// Elements of half a line that is split.
+constexpr std::int64_t kLongestSplit = 16 * kLanes<float>;
+
+/// Fills slabs of planes whose lines are split into elements of even numbers and of odd ones, each half whole vectors.
+[[gnu::noinline]] void split_lines(const Sweep& s, const Slab& slab, const std::int64_t (&base)[3], const float* x,
+                                   std::int64_t n, float* to) {
+  const auto all = std::make_integer_sequence<int, kLanes<float>>();
+  const Axis &height = s.axis[1], &width = s.axis[2];
+  const std::int64_t lines = slab.extent[1], size = slab.extent[2], grid = lines * size, begin = 2 * base[2];
+  struct {
+    LaneMask lanes;
+    std::int64_t at;
+  } parts[2 * kLongestSplit / kLanes<float>];
+  for (std::int64_t i = 0; i < 2 * size; i += kLanes<float>) {
+    const std::int64_t at = begin + i;
+    // Where nothing is in the signal, it might take long to find no memory there.
+    parts[i / kLanes<float>] = {lanes_between(-at, width.length - at),
+                                at > -kLanes<float> && at < width.length ? at : 0};
+  }
+  for (std::int64_t c = 0; c < n; ++c, x += s.signal_size)
+    for (std::int64_t rh = 0; rh < height.stride; ++rh, to += grid) {
+      if (!(slab.phases[1] >> rh & 1)) {
+        to += grid;
+        continue;
+      }
+      for (std::int64_t l = 0, h = base[1] * height.stride + rh; l < lines; ++l, h += height.stride, to += size) {
+        if (h < 0 || h >= height.length) {
+          zero_vectors(size, to);
+          zero_vectors(size, to + grid);
+          continue;
+        }
+        const float* const line = x + h * s.signal_line;
+        const auto* part = parts;
+        for (std::int64_t i = 0; i < size; i += kLanes<float>, part += 2) {
+          const Vector<float> a = load_lanes(part[0].lanes, line + part[0].at),
+                              b = load_lanes(part[1].lanes, line + part[1].at);
+          store(every_other<0>(a, b, all), to + i);
+          store(every_other<1>(a, b, all), to + grid + i);
+        }
+      }
+    }
+  store(Vector<float>{}, to);
+}
+
+#endif
 
 }  // namespace
 
@@ -124,7 +179,10 @@ void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* 
     ends[rw] = std::clamp(floor_div(width->length - 1 - rw, width->stride) + 1 - base[2], skips[rw], slab.extent[2]);
   }
 #if defined(__AVX2__)
-  if constexpr (std::is_same_v<T, float>)
+  if constexpr (std::is_same_v<T, float>) {
+    if (width->stride == 2 && slab.extent[2] % kLanes<T> == 0 && slab.extent[2] <= kLongestSplit &&
+        slab.extent[0] * depth->stride * depth->length == 1 && base[0] == 0)
+      return split_lines(s, slab, base, x + first * s.signal_size, n, to);
     if (slab.extent[2] <= ShortLines::kMost && depth->stride * height->stride * width->stride == 1) {
       const ShortLines short_lines(slab.extent[2], skips[0], ends[0]);
       // A load under an empty mask would take long where no memory is.
@@ -152,6 +210,7 @@ void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* 
       zero_run(kLanes<T>, to);
       return;
     }
+  }
 #endif
   for (std::int64_t c = first; c < first + n; ++c) {
     const T* from = x + c * s.signal_size;

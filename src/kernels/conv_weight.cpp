@@ -45,6 +45,7 @@ TAPER_FOR_SIZE Slab plan_weight_slab(const Sweep& s, const std::int64_t (&step)[
   for (;;) {
     slab.extent[0] = 1 + reach.span[0], slab.extent[1] = 1 + (slab.lines - 1) * step[1] + reach.span[1];
     slab.extent[2] = 1 + (slab.width - 1) * step[2] + reach.span[2];
+    if (s.axis[2].stride == 2) slab.extent[2] = ceil_div(slab.extent[2], most.lanes) * most.lanes;  // are filled faster
     const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
     slab.volume = grid * reach.grids;
     slab.use = grid <= most.room && slab.volume * channels + most.lanes <= most.room;
