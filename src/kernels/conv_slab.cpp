@@ -37,6 +37,12 @@ template <class T>
     for (std::int64_t i = 0; i < n; ++i) y[i] = x[i * stride];
 }
 
+/// y[i] = 0 for i < n; out of line too.
+template <class T>
+[[gnu::noinline]] void zero_part(std::int64_t n, T* y) {
+  zero_run(n, y);
+}
+
 /// The same; made for lines of a few vectors.
 template <class T>
 inline void copy_line(const T* x, std::int64_t n, std::int64_t stride, T* y) {
@@ -155,9 +161,9 @@ void pack_taps(const Sweep& s, const T* x, std::int64_t k, std::int64_t n, std::
       for (std::int64_t i = 0; i < count; ++i) {
         const Piece& piece = pieces[i];
         T* y = to + piece.at;
-        zero_run(piece.skip, y);
+        zero_part(piece.skip, y);
         copy_strided(from + piece.from, piece.count, s.axis[2].stride, y + piece.skip);
-        zero_run(piece.size - piece.skip - piece.count, y + piece.skip + piece.count);
+        zero_part(piece.size - piece.skip - piece.count, y + piece.skip + piece.count);
       }
     }
     step(tap, s.taps);

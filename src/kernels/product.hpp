@@ -233,7 +233,7 @@ void pack_rows(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t 
 
 /// packed[k, j] = 0 for the columns that fill up the last vector of each row.
 template <class T>
-inline void fill_last_vector(std::int64_t columns, std::int64_t depth, T* packed, std::int64_t row) {
+[[gnu::noinline]] void fill_last_vector(std::int64_t columns, std::int64_t depth, T* packed, std::int64_t row) {
   const std::int64_t rest = (kLanes<T> - columns % kLanes<T>) % kLanes<T>;
   if (rest == 0) return;
   for (std::int64_t k = 0; k < depth; ++k) zero_run(rest, packed + k * row + columns);
