@@ -17,6 +17,9 @@ constexpr std::int64_t kLane = kLanes<float>;
 /// summed beside each other.
 constexpr std::int64_t kCopySize = 6144, kBeside = 8;
 
+/// Elements of the copies of whole planes that are made at a time.
+constexpr std::int64_t kCopiedTogether = 2048;
+
 /// One vector of results: where its elements begin in the copy, and where they go.
 struct Part {
   std::int64_t from, to;
@@ -80,7 +83,8 @@ class Band {
     slab.extent[1] = lines + span[1];
     slab.volume = slab.extent[1] * copied;
     slab.use = slab.volume + kLane <= kRightSize<float> && lines * row <= kCopySize && size() * count <= kResultSize;
-    if (lines == positions[1] && width == positions[2]) planes = std::max<std::int64_t>(kCopySize / slab.volume, 1);
+    if (lines == positions[1] && width == positions[2])
+      planes = std::max<std::int64_t>(kCopiedTogether / slab.volume, 1);
   }
 
   /// Of the sums of one sweep.
@@ -156,21 +160,21 @@ struct Sums {
 
 /// y[u, v, :] = b + sum over taps t of sum u of w[t] x[v, t + :] for `n` parts, and for those that fill up the last
 /// vectors; nothing from `end` on is written.
-void sum_parts(const Part* parts, std::int64_t n, const Sums& sums, const float* x, const float* w, float b, float* y,
-               const float* end) {
+[[gnu::noinline]] void sum_parts(const Part* parts, std::int64_t n, const Sums& sums, const float* x, const float* w,
+                                 float b, float* y, const float* end) {
   for (std::int64_t i = 0; i < n; i += kBeside, parts += kBeside) {
     const float* from[kBeside];
 #pragma GCC unroll 8
     for (int v = 0; v < kBeside; ++v) from[v] = x + parts[v].from;
     float* to = y;
-    std::int64_t t = 0;
+    const Tap* tap = sums.tap;
     for (int u = 0; u < sums.count; ++u, to += sums.size) {
       Vector<float> sum[kBeside];
 #pragma GCC unroll 8
       for (int v = 0; v < kBeside; ++v) sum[v] = b - Vector<float>{};
-      for (; t < sums.tap_end[u]; ++t) {
-        const std::int64_t at = sums.tap[t].element;
-        const Vector<float> weight = w[sums.tap[t].weight] - Vector<float>{};
+      for (const Tap* const tap_end = sums.tap + sums.tap_end[u]; tap != tap_end; ++tap) {
+        const std::int64_t at = tap->element;
+        const Vector<float> weight = w[tap->weight] - Vector<float>{};
 #pragma GCC unroll 8
         for (int v = 0; v < kBeside; ++v) sum[v] = multiply_add(weight, load(from[v] + at), sum[v]);
       }
@@ -213,7 +217,8 @@ bool depthwise_sum(const Sweep* sweeps, int count, const float* x, const float* 
           if (lines != listed_lines || columns != listed_columns) n = band.list_parts(lines, columns, parts);
           listed_lines = lines, listed_columns = columns;
           const std::int64_t read = planes > 1 ? planes * s.signal_size : lines * s.axis[1].stride * s.signal_line;
-          Next(x + plane * s.signal_size + h * s.axis[1].stride * s.signal_line, read).fetch(read * 4);
+          if (s.axis[1].stride * s.axis[2].stride > 1)
+            Next(x + plane * s.signal_size + h * s.axis[1].stride * s.signal_line, read).fetch(read * 4);
           fill_slab(s, band.slab, {0, 0, h, l, lines, columns}, x + plane * s.signal_size, 0, planes, own.right);
           for (std::int64_t i = 0; i < planes; ++i) {
             const std::int64_t g = (plane + i) % s.groups;

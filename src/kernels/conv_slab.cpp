@@ -96,44 +96,48 @@ inline void zero_vectors(std::int64_t n, T* y) {
 
 #if defined(__AVX2__)
 
-/// Elements of half a line that is split.
-constexpr std::int64_t kLongestSplit = 16 * kLanes<float>;
+/// Elements of the longest line of a grid that is filled by whole vectors.
+constexpr std::int64_t kLongestWhole = 16 * kLanes<float>;
 
-/// Fills slabs of planes whose lines are split into elements of even numbers and of odd ones, each half whole vectors.
-[[gnu::noinline]] void split_lines(const Sweep& s, const Slab& slab, const std::int64_t (&base)[3], const float* x,
-                                   std::int64_t n, float* to) {
+/// Fills slabs of planes whose lines are whole vectors. With a stride of two, a line's elements of even numbers and of
+/// odd ones go to two grids at once.
+[[gnu::noinline]] void fill_whole(const Sweep& s, const Slab& slab, const std::int64_t (&base)[3], const float* x,
+                                  std::int64_t n, float* to) {
   const auto all = std::make_integer_sequence<int, kLanes<float>>();
   const Axis &height = s.axis[1], &width = s.axis[2];
-  const std::int64_t lines = slab.extent[1], size = slab.extent[2], grid = lines * size, begin = 2 * base[2];
+  const std::int64_t lines = slab.extent[1], size = slab.extent[2], grids = width.stride;
+  const std::int64_t grid = lines * size, other = grid * (grids - 1);
   struct {
     LaneMask lanes;
     std::int64_t at;
-  } parts[2 * kLongestSplit / kLanes<float>];
-  for (std::int64_t i = 0; i < 2 * size; i += kLanes<float>) {
-    const std::int64_t at = begin + i;
+  } parts[2 * kLongestWhole / kLanes<float>];
+  for (std::int64_t i = 0; i < grids * size; i += kLanes<float>) {
+    const std::int64_t at = base[2] * grids + i;
     // Where nothing is in the signal, it might take long to find no memory there.
     parts[i / kLanes<float>] = {lanes_between(-at, width.length - at),
                                 at > -kLanes<float> && at < width.length ? at : 0};
   }
   for (std::int64_t c = 0; c < n; ++c, x += s.signal_size)
-    for (std::int64_t rh = 0; rh < height.stride; ++rh, to += grid) {
-      if (!(slab.phases[1] >> rh & 1)) {
-        to += grid;
-        continue;
-      }
-      for (std::int64_t l = 0, h = base[1] * height.stride + rh; l < lines; ++l, h += height.stride, to += size) {
+    for (std::int64_t rh = 0; rh < height.stride; ++rh, to += grids * grid) {
+      if (!(slab.phases[1] >> rh & 1)) continue;
+      float* y = to;
+      for (std::int64_t l = 0, h = base[1] * height.stride + rh; l < lines; ++l, h += height.stride, y += size) {
         if (h < 0 || h >= height.length) {
-          zero_vectors(size, to);
-          zero_vectors(size, to + grid);
+          zero_vectors(size, y);
+          zero_vectors(size, y + other);
           continue;
         }
         const float* const line = x + h * s.signal_line;
         const auto* part = parts;
-        for (std::int64_t i = 0; i < size; i += kLanes<float>, part += 2) {
-          const Vector<float> a = load_lanes(part[0].lanes, line + part[0].at),
-                              b = load_lanes(part[1].lanes, line + part[1].at);
-          store(every_other<0>(a, b, all), to + i);
-          store(every_other<1>(a, b, all), to + grid + i);
+        for (std::int64_t i = 0; i < size; i += kLanes<float>, part += grids) {
+          const Vector<float> a = load_lanes(part[0].lanes, line + part[0].at);
+          if (grids == 1) {
+            store(a, y + i);
+            continue;
+          }
+          const Vector<float> b = load_lanes(part[1].lanes, line + part[1].at);
+          store(every_other<0>(a, b, all), y + i);
+          store(every_other<1>(a, b, all), y + other + i);
         }
       }
     }
@@ -186,9 +190,9 @@ void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* 
   }
 #if defined(__AVX2__)
   if constexpr (std::is_same_v<T, float>) {
-    if (width->stride == 2 && slab.extent[2] % kLanes<T> == 0 && slab.extent[2] <= kLongestSplit &&
-        slab.extent[0] * depth->stride * depth->length == 1 && base[0] == 0)
-      return split_lines(s, slab, base, x + first * s.signal_size, n, to);
+    const bool is_whole = slab.extent[2] % kLanes<T> == 0 && slab.extent[2] <= kLongestWhole;
+    if (is_whole && width->stride <= 2 && slab.extent[0] * depth->stride * depth->length == 1 && base[0] == 0)
+      return fill_whole(s, slab, base, x + first * s.signal_size, n, to);
     if (slab.extent[2] <= ShortLines::kMost && depth->stride * height->stride * width->stride == 1) {
       const ShortLines short_lines(slab.extent[2], skips[0], ends[0]);
       // A load under an empty mask would take long where no memory is.
