@@ -217,6 +217,7 @@ bool depthwise_sum(const Sweep* sweeps, int count, const float* x, const float* 
           if (lines != listed_lines || columns != listed_columns) n = band.list_parts(lines, columns, parts);
           listed_lines = lines, listed_columns = columns;
           const std::int64_t read = planes > 1 ? planes * s.signal_size : lines * s.axis[1].stride * s.signal_line;
+          // Lines that are read with steps are not seen ahead by the processor.
           if (s.axis[1].stride * s.axis[2].stride > 1)
             Next(x + plane * s.signal_size + h * s.axis[1].stride * s.signal_line, read).fetch(read * 4);
           fill_slab(s, band.slab, {0, 0, h, l, lines, columns}, x + plane * s.signal_size, 0, planes, own.right);

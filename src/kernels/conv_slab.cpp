@@ -106,13 +106,16 @@ constexpr std::int64_t kLongestWhole = 16 * kLanes<float>;
   const auto all = std::make_integer_sequence<int, kLanes<float>>();
   const Axis &height = s.axis[1], &width = s.axis[2];
   const std::int64_t lines = slab.extent[1], size = slab.extent[2], grids = width.stride;
-  const std::int64_t grid = lines * size, other = grid * (grids - 1);
+  const std::int64_t grid = lines * size, other = grid * (grids - 1), begin = base[2] * grids;
+  // Where whole vectors of a line begin to lie in the signal, and to end.
+  const std::int64_t inside = std::min(size, -begin),
+                     outside = std::min(size, width.length - begin) - kLanes<float> + 1;
   struct {
     LaneMask lanes;
     std::int64_t at;
   } parts[2 * kLongestWhole / kLanes<float>];
   for (std::int64_t i = 0; i < grids * size; i += kLanes<float>) {
-    const std::int64_t at = base[2] * grids + i;
+    const std::int64_t at = begin + i;
     // Where nothing is in the signal, it might take long to find no memory there.
     parts[i / kLanes<float>] = {lanes_between(-at, width.length - at),
                                 at > -kLanes<float> && at < width.length ? at : 0};
@@ -128,14 +131,19 @@ constexpr std::int64_t kLongestWhole = 16 * kLanes<float>;
           continue;
         }
         const float* const line = x + h * s.signal_line;
-        const auto* part = parts;
-        for (std::int64_t i = 0; i < size; i += kLanes<float>, part += grids) {
-          const Vector<float> a = load_lanes(part[0].lanes, line + part[0].at);
-          if (grids == 1) {
-            store(a, y + i);
-            continue;
-          }
-          const Vector<float> b = load_lanes(part[1].lanes, line + part[1].at);
+        const auto read = [&](std::int64_t i) {
+          const auto& part = parts[i / kLanes<float>];
+          return load_lanes(part.lanes, line + part.at);
+        };
+        if (grids == 1) {
+          std::int64_t i = 0;
+          for (; i < inside; i += kLanes<float>) store(read(i), y + i);
+          for (; i < outside; i += kLanes<float>) store(load(line + begin + i), y + i);
+          for (; i < size; i += kLanes<float>) store(read(i), y + i);
+          continue;
+        }
+        for (std::int64_t i = 0; i < size; i += kLanes<float>) {
+          const Vector<float> a = read(2 * i), b = read(2 * i + kLanes<float>);
           store(every_other<0>(a, b, all), y + i);
           store(every_other<1>(a, b, all), y + other + i);
         }
@@ -191,7 +199,8 @@ void fill_slab(const Sweep& s, const Slab& slab, const Region& region, const T* 
 #if defined(__AVX2__)
   if constexpr (std::is_same_v<T, float>) {
     const bool is_whole = slab.extent[2] % kLanes<T> == 0 && slab.extent[2] <= kLongestWhole;
-    if (is_whole && width->stride <= 2 && slab.extent[0] * depth->stride * depth->length == 1 && base[0] == 0)
+    if (is_whole && width->stride <= 2 && (width->stride == 2 || slab.extent[2] > ShortLines::kMost) &&
+        slab.extent[0] * depth->stride * depth->length == 1 && base[0] == 0)
       return fill_whole(s, slab, base, x + first * s.signal_size, n, to);
     if (slab.extent[2] <= ShortLines::kMost && depth->stride * height->stride * width->stride == 1) {
       const ShortLines short_lines(slab.extent[2], skips[0], ends[0]);
