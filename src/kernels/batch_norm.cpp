@@ -54,10 +54,14 @@ double fold(const double* elements, const Strip& strip, std::int64_t c) {
   return total;
 }
 
-/// One number a channel, repeated for its elements of a strip.
-template <class T, class Value>
-void spread(const Strip& strip, T* elements, const Value& value) {
-  for (std::int64_t c = 0; c < strip.channels; ++c) std::fill_n(elements + c * strip.spatial, strip.spatial, value(c));
+/// Repeats one number a channel for its elements of a strip, in place.
+template <class T>
+TAPER_FOR_SIZE void spread(const Strip& strip, T* numbers) {
+  if (strip.spatial == 1) return;
+  for (std::int64_t c = strip.channels - 1; c >= 0; --c) {
+    const T number = numbers[c];
+    for (std::int64_t i = 0; i < strip.spatial; ++i) numbers[c * strip.spatial + i] = number;
+  }
 }
 
 // --- moments --------------------------------------------------------------------------------------------------------
@@ -103,7 +107,8 @@ void moments_of_strip(const BatchNormParams& p, const T* x, const Strip& strip, 
   sum_samples<T>(
       p.samples, strip,
       sum, [=](AnyPack at, std::int64_t row, auto& to) __attribute__((always_inline)) { to[0] += at(x + row); });
-  spread(strip, center, [&](std::int64_t c) { return T(fold(sum[0], strip, c) / n); });
+  for (std::int64_t c = 0; c < strip.channels; ++c) center[c] = T(fold(sum[0], strip, c) / n);
+  spread(strip, center);
   sum_samples<T>(
       p.samples, strip, sums, [&](AnyPack at, std::int64_t row, auto& to) __attribute__((always_inline)) {
         const Vector<T> d = at(x + row) - at(center);
@@ -129,6 +134,18 @@ void map_runs(const BatchNormParams& p, const T* x, const T* w, const T* b, cons
   });
 }
 
+/// The maps of a strip's elements.
+template <class T>
+TAPER_FOR_SIZE void list_maps(const Strip& strip, const T* w, const T* b, const Moments* moments, T* center, T* scale,
+                              T* shift) {
+  for (std::int64_t c = 0; c < strip.channels; ++c) {
+    const std::int64_t channel = strip.channel + c;
+    const Affine<T> map(moments[channel], affine_at(w, channel, 1), affine_at(b, channel, 0));
+    center[c] = map.center, scale[c] = map.scale, shift[c] = map.shift;
+  }
+  for (T* numbers : {center, scale, shift}) spread(strip, numbers);
+}
+
 template <class T>
 void map_strips(const BatchNormParams& p, const T* x, const T* w, const T* b, const Moments* moments, T* y) {
   const Strips strips(p);
@@ -137,14 +154,8 @@ void map_strips(const BatchNormParams& p, const T* x, const T* w, const T* b, co
   parallel_for(strips.count * chunks, cost, [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) {
       const Strip strip = strips.strip(p, unit / chunks);
-      const auto map = [&](std::int64_t c) {
-        return Affine<T>(moments[strip.channel + c], affine_at(w, strip.channel + c, 1),
-                         affine_at(b, strip.channel + c, 0));
-      };
       T center[kStripWidth], scale[kStripWidth], shift[kStripWidth];
-      spread(strip, center, [&](std::int64_t c) { return map(c).center; });
-      spread(strip, scale, [&](std::int64_t c) { return map(c).scale; });
-      spread(strip, shift, [&](std::int64_t c) { return map(c).shift; });
+      list_maps(strip, w, b, moments, center, scale, shift);
       const std::int64_t from = unit % chunks * kStripSamples, to = std::min(p.samples, from + kStripSamples);
       for (std::int64_t sample = from; sample < to; ++sample) {
         const std::int64_t row = strip.row(sample);
@@ -164,7 +175,8 @@ template <class T>
 void sums_of_strip(const BatchNormParams& p, const T* dy, const T* x, const Moments* moments, const Strip& strip,
                    SumPair* sums) {
   double center[kStripWidth], first[kStripWidth] = {}, second[kStripWidth] = {};
-  spread(strip, center, [&](std::int64_t c) { return moments[strip.channel + c].mean; });
+  for (std::int64_t c = 0; c < strip.channels; ++c) center[c] = moments[strip.channel + c].mean;
+  spread(strip, center);
   // the sums of dy_j and of dy_j (x_j - mean_j), of so many samples at a time as stay in the first cache
   constexpr std::int64_t kTogether = 8;
   for (std::int64_t from = 0; from < p.samples; from += kTogether)
@@ -243,6 +255,18 @@ void gradients_of_runs(const BatchNormParams& p, const T* dy, const T* x, const 
   });
 }
 
+/// How dx follows from dy and x for a strip's elements.
+template <class T>
+TAPER_FOR_SIZE void list_slopes(const BatchNormParams& p, const Strip& strip, const T* w, const Moments* moments,
+                                const SumPair* sums, double* own, double* center, double* slopes, double* shift) {
+  for (std::int64_t c = 0; c < strip.channels; ++c) {
+    const double weight = affine_at(w, strip.channel + c, 1);
+    const InputSlope<double> slope(moments[strip.channel + c], weight, means_of(p, weight, sums[c]));
+    own[c] = slope.own, center[c] = slope.center, slopes[c] = slope.slope, shift[c] = slope.shift;
+  }
+  for (double* numbers : {own, center, slopes, shift}) spread(strip, numbers);
+}
+
 template <class T>
 void gradients_of_strip(const BatchNormParams& p, const T* dy, const T* x, const T* w, const Moments* moments,
                         const NormGradients<T>& out, const Strip& strip) {
@@ -250,15 +274,8 @@ void gradients_of_strip(const BatchNormParams& p, const T* dy, const T* x, const
   if (!p.fixed || out.dw || out.db) sums_of_strip(p, dy, x, moments, strip, sums);
   for (std::int64_t c = 0; c < strip.channels; ++c) store_affine(out, strip.channel + c, sums[c]);
   if (!out.dx) return;
-  const auto slope = [&](std::int64_t c) {
-    const double weight = affine_at(w, strip.channel + c, 1);
-    return InputSlope<double>(moments[strip.channel + c], weight, means_of(p, weight, sums[c]));
-  };
   double own[kStripWidth], center[kStripWidth], slopes[kStripWidth], shift[kStripWidth];
-  spread(strip, own, [&](std::int64_t c) { return slope(c).own; });
-  spread(strip, center, [&](std::int64_t c) { return slope(c).center; });
-  spread(strip, slopes, [&](std::int64_t c) { return slope(c).slope; });
-  spread(strip, shift, [&](std::int64_t c) { return slope(c).shift; });
+  list_slopes(p, strip, w, moments, sums, own, center, slopes, shift);
   // dx_j = dy_j own_j + (x_j - mean_j) slope_j + shift_j, with fixed moments dy_j own_j alone
   for (std::int64_t sample = 0; sample < p.samples; ++sample) {
     T* const dx = out.dx + strip.row(sample);
