@@ -384,7 +384,7 @@ def norms():
     yield Mutant("numbers of the first channel for a strip", batch, "const T number = numbers[c];",
                  "const T number = numbers[0];", "*norm*")
     yield Mutant("gradients of strips overwritten", batch, "if (out.add_dx) sum +=", "if (false) sum +=", "*norm*")
-    yield Mutant("gradients of short runs overwritten", loops, "if (add) g +=", "if (false) g +=", "*norm*")
+    yield Mutant("gradients of short runs of norms overwritten", loops, "if (add) g +=", "if (false) g +=", "*norm*")
     yield Mutant("places of a channel not counted", batch, "{ return p.samples * p.spatial; }", "{ return p.samples; }",
                  "*norm*")
     yield Mutant("biased running variance", batch, "unbiased = n / (n - 1);", "unbiased = n / n;", "running statistics*")
