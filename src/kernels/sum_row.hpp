@@ -79,17 +79,7 @@ inline void sum_four_rows(const T* x, std::int64_t n, double* sum) {
   const auto lanes = [=](const T* row) __attribute__((always_inline)) {
     return std::bit_cast<V>(lanes_of_row<4>(row, n));
   };
-  V a{}, b{}, c{}, d{};
-  if (n < 128) {
-    a = lanes(x), b = lanes(x + n), c = lanes(x + 2 * n), d = lanes(x + 3 * n);
-  } else {
-    // One loop for all: processors fetch for each load instruction what they expect it to read next.
-#pragma GCC unroll 1
-    for (const T *row = x, *const end = x + 4 * n; row != end; row += n) {
-      a = b, b = c, c = d;
-      d = lanes(row);
-    }
-  }
+  const V a = lanes(x), b = lanes(x + n), c = lanes(x + 2 * n), d = lanes(x + 3 * n);
   // Two lanes of each row, and of that two rows behind.
   V ac = __builtin_shufflevector(a, c, 0, 1, 4, 5) + __builtin_shufflevector(a, c, 2, 3, 6, 7);
   V bd = __builtin_shufflevector(b, d, 0, 1, 4, 5) + __builtin_shufflevector(b, d, 2, 3, 6, 7);

@@ -1,8 +1,11 @@
 #include "kernels/sum_row.hpp"
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
+#include "kernels/reduce.hpp"
+#include "kernels/sum_run.hpp"
 #include "support/catch.hpp"
 #include "support/draw.hpp"
 
@@ -59,4 +62,61 @@ TEST_CASE("the order of a row's sum depends on its length alone") {
   CHECK(kernels::sum_row(static_cast<const float*>(nullptr), 0) == 0);
   const float negative_zero = -0.0f;
   CHECK(std::signbit(kernels::sum_row(&negative_zero, 1)));
+}
+
+namespace {
+
+/// The sums or means of `runs` contiguous runs.
+std::vector<float> of_runs(std::int64_t runs, const std::vector<float>& x, bool mean) {
+  std::vector<float> y(std::size_t(runs), 77);
+  const kernels::ReducePlan plan = kernels::reduce_plan(Shape{runs, std::int64_t(x.size()) / runs}, 0b10);
+  mean ? kernels::reduce_mean(plan, x.data(), y.data()) : kernels::reduce_sum(plan, x.data(), y.data());
+  return y;
+}
+
+}  // namespace
+
+TEST_CASE("a mean over contiguous dimensions has the bits of a run's sum") {
+  Draw draw(6);
+  for (std::int64_t n : {7, 49, 159, 160, 1001, 5003}) {
+    const auto values = draw.values(5 * n);
+    const std::vector<float> x(values.begin(), values.end()), y = of_runs(5, x, true);
+    for (std::int64_t r = 0; r < 5; ++r)
+      CHECK(y[std::size_t(r)] == float(kernels::sum_run(x.data() + r * n, n) / double(n)));
+  }
+}
+
+TEST_CASE("sums of float32 runs are as near as few additions in float32, at any length") {
+  Draw draw(17);
+  for (std::int64_t n = 1; n < 9000; n += n < 700 ? 1 : 331) {
+    const auto values = draw.values(2 * n);
+    const std::vector<float> x(values.begin(), values.end()), y = of_runs(2, x, false);
+    bool near = true;
+    for (std::size_t r = 0; r < 2; ++r) {
+      double exact = 0, size = 0;
+      for (std::size_t i = r * std::size_t(n); i < (r + 1) * std::size_t(n); ++i)
+        exact += double(x[i]), size += std::abs(double(x[i]));
+      const double additions = n < 160 ? 0 : 5;
+      near &= std::abs(double(y[r]) - exact) <= 0x1p-24 * (additions * size + std::abs(exact)) + 1e-12;
+    }
+    INFO(n);
+    CHECK(near);
+  }
+}
+
+TEST_CASE("a mean of float32 is right where the sum is too large for it, and carries infinities and NaN") {
+  constexpr float kInf = std::numeric_limits<float>::infinity(), kHuge = 3e38f;
+  for (std::size_t n : {4, 100, 160, 178, 1000, 4096, 50000}) {
+    std::vector<float> x(n, kHuge);
+    INFO(n);
+    CHECK(of_runs(1, x, true)[0] == kHuge);
+    for (std::size_t i = 0; i < n / 2; ++i) x[i] = -kHuge;
+    CHECK(of_runs(1, x, true)[0] == 0);
+    for (const float odd : {kInf, -kInf}) {
+      x[n / 3] = odd;
+      CHECK(of_runs(1, x, true)[0] == odd);
+    }
+    x[n / 2] = std::numeric_limits<float>::quiet_NaN();
+    CHECK(std::isnan(of_runs(1, x, true)[0]));
+  }
 }
