@@ -89,20 +89,20 @@ struct SumPair {
   }
 };
 
-/// Some vectors' lanes joined to one number, folded to the lower half again and again.
-template <int N, class Join>
-[[gnu::always_inline]] inline double fold(Doubles (&all)[N], const Join& join) {
+/// The lanes of some vectors of doubles joined to one number, folded to the lower half again and again.
+template <class V, int N, class Join>
+[[gnu::always_inline]] inline double fold(V (&all)[N], const Join& join) {
   typedef double Two __attribute__((vector_size(16)));
 #pragma GCC unroll 4
   for (int half = N / 2; half > 0; half /= 2)
 #pragma GCC unroll 8
     for (int v = 0; v < half; ++v) all[v] = join(all[v], all[v + half]);
   Two pair;
-  if constexpr (kDoubles == 8) {
+  if constexpr (sizeof(V) == 64) {
     const auto four =
         join(__builtin_shufflevector(all[0], all[0], 0, 1, 2, 3), __builtin_shufflevector(all[0], all[0], 4, 5, 6, 7));
     pair = join(__builtin_shufflevector(four, four, 0, 1), __builtin_shufflevector(four, four, 2, 3));
-  } else if constexpr (kDoubles == 4) {
+  } else if constexpr (sizeof(V) == 32) {
     pair = join(__builtin_shufflevector(all[0], all[0], 0, 1), __builtin_shufflevector(all[0], all[0], 2, 3));
   } else {
     pair = all[0];

@@ -30,20 +30,21 @@ bool beats(Extreme extreme, T x, T best) {
   return (extreme == Extreme::max ? x > best : x < best) || (is_nan(x) && !is_nan(best));
 }
 
-/// `nothing` with the `n` elements at x by `fold_in(all, x_i)`; in the lanes of some vectors, which
+/// `nothing` with the `n` elements at x by `fold_in(all, x_i)`; in the lanes of some vectors of `kSome` doubles, which
 /// are joined.
-template <class T, class FoldIn, class Join>
+template <int kSome, class T, class FoldIn, class Join>
 [[gnu::always_inline]] inline double fold_run(const T* x, std::int64_t n, double nothing, const FoldIn& fold_in,
                                               const Join& join) {
-  constexpr int kVectors = kVectorWidth > 16 ? 4 : 1, kLanes = kVectors * kDoubles;
-  Doubles all[kVectors];
-  for (Doubles& lanes : all) lanes = Doubles{} + nothing;
+  constexpr int kTurn = kVectorWidth > 16 ? 32 / kSome : 1, kVectors = std::min(kTurn, 4);
+  using Some = Lanes<kSome>;
+  typename Some::Vector all[kVectors];
+  for (auto& lanes : all) lanes = typename Some::Vector{} + nothing;
   const T* const end = x + n;
-  for (; end - x >= kLanes; x += kLanes)
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) all[v] = fold_in(all[v], ElementsAt{v * kDoubles}(x));
-  if constexpr (kVectors > 1)
-    for (; end - x >= kDoubles; x += kDoubles) all[0] = fold_in(all[0], ElementsAt{0}(x));
+  for (; end - x >= kTurn * kSome; x += kTurn * kSome)
+#pragma GCC unroll 8
+    for (int v = 0; v < kTurn; ++v) all[v % kVectors] = fold_in(all[v % kVectors], Some::load(x + v * kSome).v);
+  if constexpr (kTurn > 1)
+    for (; end - x >= kSome; x += kSome) all[0] = fold_in(all[0], Some::load(x).v);
   double rest = nothing;
   for (; x != end; ++x) rest = fold_in(rest, static_cast<double>(*x));
   return join(fold(all, join), rest);
@@ -52,7 +53,7 @@ template <class T, class FoldIn, class Join>
 /// The sum of (x_i - mean)^2.
 template <class T>
 [[gnu::noinline]] double sum_of_squares(const T* x, std::int64_t n, double mean) {
-  return fold_run(
+  return fold_run<kDoubles>(
       x, n, 0,
       [=](auto sum, auto v) __attribute__((always_inline)) {
         const auto d = v - mean;
@@ -106,7 +107,7 @@ template <class T, class Join>
 template <class T>
 [[gnu::noinline]] double product_of(const T* x, std::int64_t n) {
   const auto times = [](const auto& a, const auto& b) __attribute__((always_inline)) { return a * b; };
-  return fold_run(x, n, 1, times, times);
+  return fold_run<std::min(kDoubles, kRowRegister<T>)>(x, n, 1, times, times);
 }
 
 /// product_c *= x_{j, c} for kRows rows of `width` columns, in order.
@@ -361,6 +362,10 @@ void arg_extreme(const ReducePlan& plan, Extreme extreme, const T* x, T* y, std:
 
 template <class T>
 void reduce_logsumexp(const ReducePlan& plan, const T* x, T* y) {
+  if (turns<T>(plan))
+    return turn_runs(
+        plan, x, static_cast<T*>(nullptr), false,
+        [=](const ReducePlan& columns, std::int64_t o, const T* from, T*) { reduce_logsumexp(columns, from, y + o); });
   for_each_group(plan, 20, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     T shift[kReduceColumns] = {};
     best_of_group(plan, start, width, Extreme::max, x, shift);
@@ -376,7 +381,8 @@ void reduce_logsumexp(const ReducePlan& plan, const T* x, T* y) {
       else
         add_exponentials(from, plan.rows.extent, plan.rows.stride[0], width, shift, sum);
     });
-    for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(static_cast<double>(shift[c]) + std::log(sum[c]));
+    for (AnyPack at{0, width}; at; at.next<double>()) at.store(sum, vector_log(at(sum)));
+    for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(static_cast<double>(shift[c]) + sum[c]);
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/product.hpp"
 #include "kernels/reduce_plan.hpp"
 #include "kernels/sum_run.hpp"
 #include "kernels/vector_power.hpp"
@@ -159,6 +160,52 @@ void for_each_run(const ReducePlan& p, T* x, const Body& body) {
   parallel_for(p.outputs, std::max<std::int64_t>(n, 8), [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t o = first; o < last; ++o) body(o, x + o * n);
   });
+}
+
+/// Runs of float32 up to this length are turned for reductions whose columns take far less time: the baseline and
+/// float64 are kept small.
+inline constexpr std::int64_t kTurnedRun = 64;
+
+template <class T>
+bool turns(const ReducePlan& p) {
+  return kVectorWidth > 16 && sizeof(T) == sizeof(float) && in_runs(p) && p.rows.extent > 0 &&
+         p.rows.extent <= kTurnedRun;
+}
+
+/// Calls `reduce(body, plan, o, x, dx)` for outputs from number o on, whose elements are the columns of that x. What it
+/// leaves in dx, which stands in columns too, is turned back to dx or, with `add`, added to it; there may be no dx.
+template <class T>
+[[gnu::noinline]] void turn_runs(const ReducePlan& p, const T* x, T* dx, bool add,
+                                 void (*reduce)(const void* body, const ReducePlan&, std::int64_t, const T*, T*),
+                                 const void* body) {
+  parallel_for(ceil_div(p.outputs, kReduceColumns), kReduceColumns * p.count * 4,
+               [=, n = p.count, outputs = p.outputs](std::int64_t first, std::int64_t last) {
+                 constexpr std::int64_t kRow = kReduceColumns;
+                 T turned[kTurnedRun * kRow], gradients[kTurnedRun * kRow];
+                 for (std::int64_t o = first * kRow; o < std::min(last * kRow, outputs); o += kRow) {
+                   const std::int64_t width = std::min(kRow, outputs - o);
+                   ReducePlan columns;
+                   columns.rows = {n, {kRow, kRow, kRow}};
+                   columns.columns = {width, {1, 1, 1}};
+                   columns.outputs = width;
+                   columns.count = n;
+                   pack_transposed(x + o * n, n, width, n, turned, kRow);
+                   reduce(body, columns, o, turned, gradients);
+                   if (dx == nullptr) continue;
+                   pack_transposed(gradients, kRow, n, width, add ? turned : dx + o * n, n);
+                   if (add)
+                     for (std::int64_t i = 0; i < width * n; ++i) dx[o * n + i] += turned[i];
+                 }
+               });
+}
+template <class T, class Reduce>
+void turn_runs(const ReducePlan& p, const T* x, T* dx, bool add, const Reduce& reduce) {
+  turn_runs<T>(
+      p, x, dx, add,
+      [](const void* body, const ReducePlan& columns, std::int64_t o, const T* from, T* to) {
+        (*static_cast<const Reduce*>(body))(columns, o, from, to);
+      },
+      &reduce);
 }
 
 /// The divisor of a variance.

@@ -192,6 +192,10 @@ void reduce_std_grad(const ReducePlan& plan, double correction, const T* dy, con
 
 template <class T>
 void reduce_prod_grad(const ReducePlan& plan, const T* dy, const T* x, T* dx, bool add) {
+  if (turns<T>(plan))
+    return turn_runs(plan, x, dx, add, [=](const ReducePlan& columns, std::int64_t o, const T* from, T* to) {
+      reduce_prod_grad(columns, dy + o, from, to, false);
+    });
   // dx_i = dy times the product of the others, which is 0 beside a zero
   for_each_group(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     double products[kReduceColumns];
@@ -223,11 +227,19 @@ void reduce_prod_grad(const ReducePlan& plan, const T* dy, const T* x, T* dx, bo
 
 template <class T>
 void reduce_extreme_grad(const ReducePlan& plan, const T* dy, const T* x, const T* y, T* dx, bool add) {
+  if (turns<T>(plan))
+    return turn_runs(plan, x, dx, add, [=](const ReducePlan& columns, std::int64_t o, const T* from, T* to) {
+      reduce_extreme_grad(columns, dy + o, from, y + o, to, false);
+    });
   spread_over_equals(plan, false, dy, x, y, dx, add);
 }
 
 template <class T>
 void reduce_logsumexp_grad(const ReducePlan& plan, const T* dy, const T* x, const T* y, T* dx, bool add) {
+  if (turns<T>(plan))
+    return turn_runs(plan, x, dx, add, [=](const ReducePlan& columns, std::int64_t o, const T* from, T* to) {
+      reduce_logsumexp_grad(columns, dy + o, from, y + o, to, false);
+    });
   // dx_i = e^(x_i - y) dy
   for_each_group(plan, 18, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     const PerColumn<T> slope(plan, width, [&](std::int64_t c) { return dy[out + c]; });
@@ -240,6 +252,10 @@ void reduce_logsumexp_grad(const ReducePlan& plan, const T* dy, const T* x, cons
 
 template <class T>
 void reduce_norm_grad(const ReducePlan& plan, double p, const T* dy, const T* x, const T* y, T* dx, bool add) {
+  if (turns<T>(plan))
+    return turn_runs(plan, x, dx, add, [=](const ReducePlan& columns, std::int64_t o, const T* from, T* to) {
+      reduce_norm_grad(columns, p, dy + o, from, y + o, to, false);
+    });
   if (std::isinf(p)) return spread_over_equals(plan, true, dy, x, y, dx, add);
   for_each_group(plan, p == 1 || p == 2 ? 4 : 24, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     const PerColumn<T> slope(plan, width, [&](std::int64_t c) { return dy[out + c]; });

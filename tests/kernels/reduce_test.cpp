@@ -3,7 +3,6 @@
 #include <functional>
 #include <limits>
 
-#include "kernels/sum_row.hpp"
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
 
@@ -293,15 +292,6 @@ TEST_CASE("the place of an extreme is the first of equals, or the first NaN") {
   CHECK(dx == Doubles{1, 7, 8, 6, 1, 1});
 }
 
-TEST_CASE("a mean over contiguous dimensions has the bits of a row sum") {
-  for (std::int64_t n : {7, 49, 1001}) {
-    const auto x = numbers<float>(5 * n, 6);
-    std::vector<float> y(5);
-    reduce_mean(reduce_plan(Shape{5, n}, 0b10), x.data(), y.data());
-    for (std::int64_t r = 0; r < 5; ++r) CHECK(y[std::size_t(r)] == float(sum_row(x.data() + r * n, n) / double(n)));
-  }
-}
-
 TEST_CASE("long float sums stay accurate in every direction") {
   const std::int64_t n = 1 << 18;
   const std::vector<float> x(std::size_t(n) * 3, 0.1f);
@@ -568,4 +558,52 @@ TEMPLATE_TEST_CASE("norms of any order of runs and columns of any length keep th
     reduce_norm(reduce_plan(Shape{67}, 1), p, x.data(), y.data());
     CHECK(std::isnan(y[0]));
   }
+}
+
+TEMPLATE_TEST_CASE("short runs, however many, give the bits of each alone", "", float, double) {
+  using T = TestType;
+  using Values = std::vector<T>;
+  struct Kind {
+    std::function<void(const ReducePlan&, const T*, T*)> reduce;
+    std::function<void(const ReducePlan&, const T*, const T*, const T*, T*, bool)> gradient;
+  };
+  std::vector<Kind> kinds = {
+      {[](auto& p, auto* x, auto* y) { reduce_prod(p, x, y); },
+       [](auto& p, auto* dy, auto* x, auto*, auto* dx, bool add) { reduce_prod_grad(p, dy, x, dx, add); }},
+      {[](auto& p, auto* x, auto* y) { reduce_extreme(p, Extreme::min, x, y); }, reduce_extreme_grad<T>},
+      {[](auto& p, auto* x, auto* y) { reduce_logsumexp(p, x, y); }, reduce_logsumexp_grad<T>}};
+  for (const double power : {2.0, 3.0, kInf})
+    kinds.push_back({[=](auto& p, auto* x, auto* y) { reduce_norm(p, power, x, y); },
+                     [=](auto& p, auto* dy, auto* x, auto* y, auto* dx, bool add) {
+                       reduce_norm_grad(p, power, dy, x, y, dx, add);
+                     }});
+  for (std::int64_t n : {1, 2, 5, 10, 16, 33, 64, 65, 131})
+    for (std::int64_t runs : {1, 3, 64, 65, 131}) {
+      auto x = numbers<T>(runs * n, 18, -2, 2);
+      if (n > 5) x[std::size_t(runs / 2 * n + 3)] = 0, x[0] = T(kNaN), x[std::size_t((runs - 1) * n + 1)] = T(kInf);
+      const auto dy = numbers<T>(runs, 19), before = numbers<T>(runs * n, 20);
+      for (std::size_t k = 0; k < kinds.size(); ++k) {
+        INFO(k << " " << n << " " << runs);
+        const auto all_of = [&](std::int64_t first, std::int64_t count, bool add, Values& y, Values& dx) {
+          const ReducePlan plan = reduce_plan(Shape{count, n}, 0b10);
+          kinds[k].reduce(plan, x.data() + first * n, y.data() + first);
+          kinds[k].gradient(plan, dy.data() + first, x.data() + first * n, y.data() + first, dx.data() + first * n,
+                            add);
+        };
+        for (const bool add : {false, true}) {
+          Values y(std::size_t(runs), 77), alone = y, dx = before, dx_alone = before;
+          all_of(0, runs, add, y, dx);
+          for (std::int64_t r = 0; r < runs; ++r) all_of(r, 1, add, alone, dx_alone);
+          CHECK(same_bits(y, alone));
+          CHECK(same_bits(dx, dx_alone));
+          if (add) {
+            bool added = true;
+            all_of(0, runs, false, y, dx_alone);
+            for (std::size_t i = 0; i < dx.size(); ++i)
+              added &= dx[i] == before[i] + dx_alone[i] || (std::isnan(dx[i]) && std::isnan(dx_alone[i]));
+            CHECK(added);
+          }
+        }
+      }
+    }
 }
