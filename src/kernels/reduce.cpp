@@ -276,7 +276,7 @@ void reduce_var(const ReducePlan& plan, double correction, const T* x, T* y) {
   // y = sum (x - mean)^2 / divisor
   if (in_runs(plan))
     return for_each_run(plan, x, [=, n = plan.rows.extent](std::int64_t o, const T* run) {
-      y[o] = T(sum_of_squares(run, n, sum_run(run, n) / static_cast<double>(n)) / divisor);
+      y[o] = T(sum_of_squares(run, n, sum_exactly(run, n) / static_cast<double>(n)) / divisor);
     });
   for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     double mean[kReduceColumns], square[kReduceColumns] = {};
@@ -381,7 +381,10 @@ void reduce_logsumexp(const ReducePlan& plan, const T* x, T* y) {
       else
         add_exponentials(from, plan.rows.extent, plan.rows.stride[0], width, shift, sum);
     });
-    for (AnyPack at{0, width}; at; at.next<double>()) at.store(sum, vector_log(at(sum)));
+    if (run || kVectorWidth == 16)  // of two, a vector takes longer
+      for (std::int64_t c = 0; c < width; ++c) sum[c] = std::log(sum[c]);
+    else
+      for (AnyPack at{0, width}; at; at.next<double>()) at.store(sum, vector_log(at(sum)));
     for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(static_cast<double>(shift[c]) + sum[c]);
   });
 }

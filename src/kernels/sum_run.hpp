@@ -75,4 +75,10 @@ template <class T>
   return slots[0];
 }
 
+/// The same in double alone, but for long runs: for means near which elements may lie so close that they tell.
+template <class T>
+double sum_exactly(const T* x, std::int64_t n) {
+  return n <= kLongRun ? sum_row(x, n) : sum_run(x, n);
+}
+
 }  // namespace taper::kernels
