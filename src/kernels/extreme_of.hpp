@@ -1,11 +1,13 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 
 #include "kernels/loop_hints.hpp"
+#include "kernels/packs.hpp"
 #include "kernels/vectors.hpp"
 
 // The largest or smallest of elements; NaN if there is one.
@@ -90,9 +92,29 @@ T extreme_of(const T* x, std::int64_t n) {
   }
 }
 
+#if defined(__AVX2__)
+/// The bits of the lanes that are `best`, or NaN.
+[[gnu::always_inline]] inline std::uint32_t bits_of_best(const Vector<float>& v, const Vector<float>& best) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_ps_mask(v, best, _CMP_EQ_OQ) | _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+#else
+  const __m256 is_it = _mm256_or_ps(_mm256_cmp_ps(v, best, _CMP_EQ_OQ), _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+  return static_cast<std::uint32_t>(_mm256_movemask_ps(is_it));
+#endif
+}
+#endif
+
 /// The first of `n` elements that is `best`, which is one of them; the first NaN if `best` is NaN.
 template <class T>
 [[gnu::noinline]] std::int64_t place_of(T best, const T* x, std::int64_t n) {
+#if defined(__AVX2__)
+  if constexpr (std::is_same_v<T, float>) {
+    for (AnyPack at{0, n}; at; at.next<float>())
+      if (const std::uint32_t bits = bits_of_best(at(x), pack_of(best)); bits != 0)
+        return at.i + std::countr_zero(bits);
+    return n - 1;
+  }
+#endif
   constexpr std::int64_t kPart = 64;
   std::int64_t i = 0;
   for (; i + kPart <= n; i += kPart) {

@@ -361,11 +361,12 @@ void arg_extreme(const ReducePlan& plan, Extreme extreme, const T* x, T* y, std:
 }
 
 template <class T>
-void reduce_logsumexp(const ReducePlan& plan, const T* x, T* y) {
-  if (turns<T>(plan))
-    return turn_runs(
-        plan, x, static_cast<T*>(nullptr), false,
-        [=](const ReducePlan& columns, std::int64_t o, const T* from, T*) { reduce_logsumexp(columns, from, y + o); });
+[[gnu::noinline]] void reduce_logsumexp(const ReducePlan& plan, const T* x, T* y) {
+  if (kTurnsRuns<T> && turn_runs<T>(plan, 0, x, x, y, nullptr, false,
+                                    [](const ReducePlan& columns, double, const T*, const T* xs, const T* ys, T*) {
+                                      reduce_logsumexp(columns, xs, const_cast<T*>(ys));
+                                    }))
+    return;
   for_each_group(plan, 20, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     T shift[kReduceColumns] = {};
     best_of_group(plan, start, width, Extreme::max, x, shift);
@@ -381,11 +382,7 @@ void reduce_logsumexp(const ReducePlan& plan, const T* x, T* y) {
       else
         add_exponentials(from, plan.rows.extent, plan.rows.stride[0], width, shift, sum);
     });
-    if (run || kVectorWidth == 16)  // of two, a vector takes longer
-      for (std::int64_t c = 0; c < width; ++c) sum[c] = std::log(sum[c]);
-    else
-      for (AnyPack at{0, width}; at; at.next<double>()) at.store(sum, vector_log(at(sum)));
-    for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(static_cast<double>(shift[c]) + sum[c]);
+    for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(static_cast<double>(shift[c]) + std::log(sum[c]));
   });
 }
 

@@ -162,26 +162,37 @@ void for_each_run(const ReducePlan& p, T* x, const Body& body) {
   });
 }
 
-/// Runs of float32 up to this length are turned for reductions whose columns take far less time: the baseline and
-/// float64 are kept small.
-inline constexpr std::int64_t kTurnedRun = 64;
-
+/// to_i = from_i, or to_i += from_i; one value for all i where `step` is 0.
 template <class T>
-bool turns(const ReducePlan& p) {
-  return kVectorWidth > 16 && sizeof(T) == sizeof(float) && in_runs(p) && p.rows.extent > 0 &&
-         p.rows.extent <= kTurnedRun;
+[[gnu::noinline]] void put_row(const T* from, std::int64_t step, T* to, std::int64_t n, bool add) {
+  const T value = *from;
+  if (step == 0 && add)
+    for (std::int64_t i = 0; i < n; ++i) to[i] += value;
+  else if (step == 0)
+    for (std::int64_t i = 0; i < n; ++i) to[i] = value;
+  else if (add)
+    for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
+  else
+    for (std::int64_t i = 0; i < n; ++i) to[i] = from[i];
 }
 
-/// Calls `reduce(body, plan, o, x, dx)` for outputs from number o on, whose elements are the columns of that x. What it
-/// leaves in dx, which stands in columns too, is turned back to dx or, with `add`, added to it; there may be no dx.
+/// Whether short runs are turned: the baseline and float64 are kept small.
 template <class T>
-[[gnu::noinline]] void turn_runs(const ReducePlan& p, const T* x, T* dx, bool add,
-                                 void (*reduce)(const void* body, const ReducePlan&, std::int64_t, const T*, T*),
-                                 const void* body) {
-  parallel_for(ceil_div(p.outputs, kReduceColumns), kReduceColumns * p.count * 4,
+inline constexpr bool kTurnsRuns = kVectorWidth > 16 && sizeof(T) == sizeof(float);
+
+/// Works on short runs as columns, which take far less time where much is done once a run: `kernel(plan,
+/// number, dy, x, y, dx)` is called for some outputs, dy and y being where theirs begin, and their elements the columns
+/// of that x and, unless there is none, of that dx, which is turned back to dx or, with `add`, added to it. Returns
+/// whether the plan is of such runs.
+template <class T>
+[[gnu::noinline]] bool turn_runs(const ReducePlan& p, double number, const T* dy, const T* x, const T* y, T* dx,
+                                 bool add,
+                                 void (*kernel)(const ReducePlan&, double, const T*, const T*, const T*, T*)) {
+  constexpr std::int64_t kRow = kReduceColumns, kMost = 64;
+  if (!in_runs(p) || p.count == 0 || p.count > kMost) return false;
+  parallel_for(ceil_div(p.outputs, kRow), kRow * p.count * 4,
                [=, n = p.count, outputs = p.outputs](std::int64_t first, std::int64_t last) {
-                 constexpr std::int64_t kRow = kReduceColumns;
-                 T turned[kTurnedRun * kRow], gradients[kTurnedRun * kRow];
+                 T turned[kMost * kRow], gradients[kMost * kRow];
                  for (std::int64_t o = first * kRow; o < std::min(last * kRow, outputs); o += kRow) {
                    const std::int64_t width = std::min(kRow, outputs - o);
                    ReducePlan columns;
@@ -190,22 +201,14 @@ template <class T>
                    columns.outputs = width;
                    columns.count = n;
                    pack_transposed(x + o * n, n, width, n, turned, kRow);
-                   reduce(body, columns, o, turned, gradients);
+                   kernel(columns, number, dy + o, turned, y + o, gradients);
                    if (dx == nullptr) continue;
-                   pack_transposed(gradients, kRow, n, width, add ? turned : dx + o * n, n);
-                   if (add)
-                     for (std::int64_t i = 0; i < width * n; ++i) dx[o * n + i] += turned[i];
+                   T* const to = dx + o * n;
+                   pack_transposed(gradients, kRow, n, width, add ? turned : to, n);
+                   if (add) put_row(turned, 1, to, width * n, true);
                  }
                });
-}
-template <class T, class Reduce>
-void turn_runs(const ReducePlan& p, const T* x, T* dx, bool add, const Reduce& reduce) {
-  turn_runs<T>(
-      p, x, dx, add,
-      [](const void* body, const ReducePlan& columns, std::int64_t o, const T* from, T* to) {
-        (*static_cast<const Reduce*>(body))(columns, o, from, to);
-      },
-      &reduce);
+  return true;
 }
 
 /// The divisor of a variance.

@@ -11,20 +11,6 @@ namespace taper::kernels {
 
 namespace {
 
-/// to_i = from_i, or to_i += from_i; one value for all i where `step` is 0.
-template <class T>
-[[gnu::noinline]] void put_row(const T* from, std::int64_t step, T* to, std::int64_t n, bool add) {
-  const T value = *from;
-  if (step == 0 && add)
-    for (std::int64_t i = 0; i < n; ++i) to[i] += value;
-  else if (step == 0)
-    for (std::int64_t i = 0; i < n; ++i) to[i] = value;
-  else if (add)
-    for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
-  else
-    for (std::int64_t i = 0; i < n; ++i) to[i] = from[i];
-}
-
 /// dx = the gradients that `gradients(element, n, to)` finds for the stretches of a group, or += them.
 template <class T, class Gradients>
 [[gnu::always_inline]] inline void write_group(const ReducePlan& p, const Offsets& start, std::int64_t width, T* dx,
@@ -191,11 +177,12 @@ void reduce_std_grad(const ReducePlan& plan, double correction, const T* dy, con
 }
 
 template <class T>
-void reduce_prod_grad(const ReducePlan& plan, const T* dy, const T* x, T* dx, bool add) {
-  if (turns<T>(plan))
-    return turn_runs(plan, x, dx, add, [=](const ReducePlan& columns, std::int64_t o, const T* from, T* to) {
-      reduce_prod_grad(columns, dy + o, from, to, false);
-    });
+[[gnu::noinline]] void reduce_prod_grad(const ReducePlan& plan, const T* dy, const T* x, T* dx, bool add) {
+  if (kTurnsRuns<T> && turn_runs<T>(plan, 0, dy, x, dy, dx, add,
+                                    [](const ReducePlan& columns, double, const T* dys, const T* xs, const T*, T* dxs) {
+                                      reduce_prod_grad(columns, dys, xs, dxs, false);
+                                    }))
+    return;
   // dx_i = dy times the product of the others, which is 0 beside a zero
   for_each_group(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     double products[kReduceColumns];
@@ -226,20 +213,22 @@ void reduce_prod_grad(const ReducePlan& plan, const T* dy, const T* x, T* dx, bo
 }
 
 template <class T>
-void reduce_extreme_grad(const ReducePlan& plan, const T* dy, const T* x, const T* y, T* dx, bool add) {
-  if (turns<T>(plan))
-    return turn_runs(plan, x, dx, add, [=](const ReducePlan& columns, std::int64_t o, const T* from, T* to) {
-      reduce_extreme_grad(columns, dy + o, from, y + o, to, false);
-    });
+[[gnu::noinline]] void reduce_extreme_grad(const ReducePlan& plan, const T* dy, const T* x, const T* y, T* dx,
+                                           bool add) {
+  if (kTurnsRuns<T> && turn_runs<T>(plan, 0, dy, x, y, dx, add,
+                                    [](const ReducePlan& columns, double, const T* dys, const T* xs, const T* ys,
+                                       T* dxs) { reduce_extreme_grad(columns, dys, xs, ys, dxs, false); }))
+    return;
   spread_over_equals(plan, false, dy, x, y, dx, add);
 }
 
 template <class T>
-void reduce_logsumexp_grad(const ReducePlan& plan, const T* dy, const T* x, const T* y, T* dx, bool add) {
-  if (turns<T>(plan))
-    return turn_runs(plan, x, dx, add, [=](const ReducePlan& columns, std::int64_t o, const T* from, T* to) {
-      reduce_logsumexp_grad(columns, dy + o, from, y + o, to, false);
-    });
+[[gnu::noinline]] void reduce_logsumexp_grad(const ReducePlan& plan, const T* dy, const T* x, const T* y, T* dx,
+                                             bool add) {
+  if (kTurnsRuns<T> && turn_runs<T>(plan, 0, dy, x, y, dx, add,
+                                    [](const ReducePlan& columns, double, const T* dys, const T* xs, const T* ys,
+                                       T* dxs) { reduce_logsumexp_grad(columns, dys, xs, ys, dxs, false); }))
+    return;
   // dx_i = e^(x_i - y) dy
   for_each_group(plan, 18, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     const PerColumn<T> slope(plan, width, [&](std::int64_t c) { return dy[out + c]; });
@@ -251,11 +240,12 @@ void reduce_logsumexp_grad(const ReducePlan& plan, const T* dy, const T* x, cons
 }
 
 template <class T>
-void reduce_norm_grad(const ReducePlan& plan, double p, const T* dy, const T* x, const T* y, T* dx, bool add) {
-  if (turns<T>(plan))
-    return turn_runs(plan, x, dx, add, [=](const ReducePlan& columns, std::int64_t o, const T* from, T* to) {
-      reduce_norm_grad(columns, p, dy + o, from, y + o, to, false);
-    });
+[[gnu::noinline]] void reduce_norm_grad(const ReducePlan& plan, double p, const T* dy, const T* x, const T* y, T* dx,
+                                        bool add) {
+  if (kTurnsRuns<T> && turn_runs<T>(plan, p, dy, x, y, dx, add,
+                                    [](const ReducePlan& columns, double number, const T* dys, const T* xs, const T* ys,
+                                       T* dxs) { reduce_norm_grad(columns, number, dys, xs, ys, dxs, false); }))
+    return;
   if (std::isinf(p)) return spread_over_equals(plan, true, dy, x, y, dx, add);
   for_each_group(plan, p == 1 || p == 2 ? 4 : 24, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     const PerColumn<T> slope(plan, width, [&](std::int64_t c) { return dy[out + c]; });

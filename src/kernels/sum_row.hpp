@@ -56,7 +56,8 @@ template <int M, class T>
 /// The sum of the `n` contiguous elements at `x`, in double; 0 when there are none.
 ///
 /// The order of the additions depends on `n` alone and holds on every instruction set, so all that average
-/// one run of elements (pooling windows, `mean`, `sum`) agree bit for bit: below 16 elements from left to
+/// one run of elements (pooling windows, `mean`, `sum`) agree bit for bit, up to where those over whole rows
+/// are `sum_run`'s: below 16 elements from left to
 /// right; from 16 on in 16 lanes, element `i` in lane `i % 16`, which are then folded to 8, 4, 2 and 1, and
 /// each fold takes in as many of the elements left over as it has lanes. One element comes back unchanged,
 /// -0 too.

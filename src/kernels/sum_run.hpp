@@ -12,47 +12,44 @@
 
 namespace taper::kernels {
 
-/// Shorter runs, for which that is as fast, are summed by `sum_row`, longer ones than kLongRun by several threads.
-constexpr std::int64_t kShortRun = 160, kLongRun = 4096;
+/// Shorter runs are summed by `sum_row`, which takes no longer, longer ones than kLongRun by several threads.
+constexpr std::int64_t kShortRun = 208, kLongRun = 4096;
 
-/// The sum of `n` elements in 16 lanes: up to eight of each are added in their own type, pair by pair, then in double.
-/// A sum too large for T is taken again in double alone. Memory that `is_far` is asked for in front.
-template <class T>
-[[gnu::noinline]] double sum_in_parts(const T* x, std::int64_t n, bool is_far) {
+/// The sum of `n` elements in 16 lanes: up to eight of each are added in float32, pair by pair, then in double. A sum
+/// too large for float32 is taken again in double alone. Memory that `is_far` is asked for in front.
+[[gnu::noinline]] inline double sum_in_parts(const float* x, std::int64_t n, bool is_far) {
   constexpr std::int64_t kWidth = kRowLanes, kHalf = kWidth / 2, kMost = 8;
-  constexpr int kVectors = kWidth / kLanes<T>, kParts = static_cast<int>(sizeof(double) / sizeof(T));
-  Doubles sums[kVectors * kParts]{};
-  const T* at = x;
+  constexpr int kVectors = kWidth / kLanes<float>;
+  Doubles sums[2 * kVectors]{};
+  const float* at = x;
   for (std::int64_t left = n / kWidth; left > 0; left -= kMost) {
-    Vector<T> part[kVectors]{};
-    // Two lines of float32 at a time: processors fetch best for loads that step by no more.
+    Vector<float> part[kVectors]{};
+    // Two lines at a time: processors fetch best for loads that step by no more.
 #pragma GCC unroll 1
-    for (const T* const end = at + std::min(left, kMost) / 2 * (2 * kWidth); at != end; at += 2 * kWidth) {
+    for (const float* const end = at + std::min(left, kMost) / 2 * (2 * kWidth); at != end; at += 2 * kWidth) {
       if (is_far) [[unlikely]]
         fetch_run(at, 2 * kWidth, far_ahead());
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) part[v] += load(at + v * kLanes<T>) + load(at + kWidth + v * kLanes<T>);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v)
+        part[v] += load(at + v * kLanes<float>) + load(at + kWidth + v * kLanes<float>);
     }
     if (left < kMost && left % 2 != 0) {
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) part[v] += load(at + v * kLanes<T>);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) part[v] += load(at + v * kLanes<float>);
       at += kWidth;
     }
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v)
-      if constexpr (kParts == 1)
-        sums[v] += part[v];
-      else
-#pragma GCC unroll 2
-        for (int half = 0; half < 2; ++half) sums[2 * v + half] += as_doubles(half_of(part[v], half));
+    for (int v = 0; v < 2 * kVectors; ++v) sums[v] += as_doubles(half_of(part[v / 2], v % 2));
   }
   double sum[kHalf];
-#pragma GCC unroll 8
-  for (int v = 0; v < kVectors * kParts / 2; ++v)
-    store<double>(sums[v] + sums[v + kVectors * kParts / 2], sum + v * kDoubles);
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) store<double>(sums[v] + sums[v + kVectors], sum + v * kDoubles);
   const double all = fold_row<1>(Lanes<kHalf>::load(sum), at, n % kWidth).v;
   return all - all == 0 ? all : sum_row(x, n);
 }
+
+/// The same of double, whose additions are in double anyway.
+inline double sum_in_parts(const double* x, std::int64_t n, bool) { return sum_row(x, n); }
 
 /// The sum of `n` contiguous elements; a long run in parallel, in pieces whose size depends on `n` alone.
 template <class T>
