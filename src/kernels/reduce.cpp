@@ -31,11 +31,11 @@ bool beats(Extreme extreme, T x, T best) {
 }
 
 /// `nothing` with the `n` elements at x by `fold_in(all, x_i)`; in the lanes of some vectors of `kSome` doubles, which
-/// are joined.
-template <int kSome, class T, class FoldIn, class Join>
+/// are joined; kTurn vectors a turn.
+template <int kSome, int kTurn, class T, class FoldIn, class Join>
 [[gnu::always_inline]] inline double fold_run(const T* x, std::int64_t n, double nothing, const FoldIn& fold_in,
                                               const Join& join) {
-  constexpr int kTurn = kVectorWidth > 16 ? 32 / kSome : 1, kVectors = std::min(kTurn, 4);
+  constexpr int kVectors = std::min(kTurn, 4);
   using Some = Lanes<kSome>;
   typename Some::Vector all[kVectors];
   for (auto& lanes : all) lanes = typename Some::Vector{} + nothing;
@@ -53,7 +53,8 @@ template <int kSome, class T, class FoldIn, class Join>
 /// The sum of (x_i - mean)^2.
 template <class T>
 [[gnu::noinline]] double sum_of_squares(const T* x, std::int64_t n, double mean) {
-  return fold_run<kDoubles>(
+  constexpr int kTurn = kVectorWidth > 16 ? 4 : 1;
+  return fold_run<kDoubles, kTurn>(
       x, n, 0,
       [=](auto sum, auto v) __attribute__((always_inline)) {
         const auto d = v - mean;
@@ -107,7 +108,9 @@ template <class T, class Join>
 template <class T>
 [[gnu::noinline]] double product_of(const T* x, std::int64_t n) {
   const auto times = [](const auto& a, const auto& b) __attribute__((always_inline)) { return a * b; };
-  return fold_run<std::min(kDoubles, kRowRegister<T>)>(x, n, 1, times, times);
+  constexpr int kSome = std::min(kDoubles, kRowRegister<T>);
+  constexpr int kTurn = kVectorWidth == 16 ? 1 : sizeof(T) == sizeof(float) ? 8 : 4;
+  return fold_run<kSome, kTurn>(x, n, 1, times, times);
 }
 
 /// product_c *= x_{j, c} for kRows rows of `width` columns, in order.

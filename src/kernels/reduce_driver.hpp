@@ -162,53 +162,49 @@ void for_each_run(const ReducePlan& p, T* x, const Body& body) {
   });
 }
 
-/// to_i = from_i, or to_i += from_i; one value for all i where `step` is 0. Aligned, as rows of ten take half
-/// as long again where some of its jumps lie badly.
-template <class T>
-[[gnu::noinline, gnu::aligned(16)]] void put_row(const T* from, std::int64_t step, T* to, std::int64_t n, bool add) {
-  const T value = *from;
-  if (step == 0 && add)
-    for (std::int64_t i = 0; i < n; ++i) to[i] += value;
-  else if (step == 0)
-    for (std::int64_t i = 0; i < n; ++i) to[i] = value;
-  else if (add)
-    for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
-  else
-    for (std::int64_t i = 0; i < n; ++i) to[i] = from[i];
-}
-
 /// Whether short runs are turned: the baseline and float64 are kept small.
 template <class T>
 inline constexpr bool kTurnsRuns = kVectorWidth > 16 && sizeof(T) == sizeof(float);
 
-/// Works on short runs as columns, which take far less time where much is done once a run: `kernel(plan,
-/// number, dy, x, y, dx)` is called for some outputs, dy and y being where theirs begin, and their elements the columns
-/// of that x and, unless there is none, of that dx, which is turned back to dx or, with `add`, added to it. Returns
-/// whether the plan is of such runs.
+/// What is done to columns: a gradient, or a reduction that fills y.
+template <class T>
+using ColumnKernel = void (*)(const ReducePlan&, double number, const T* dy, const T* x, const T* y, T* dx);
+
+/// Runs up to this length are short.
+inline constexpr std::int64_t kTurnedRun = 64;
+
+/// Does it to `width` runs of n elements, which are turned to be columns, and dx back; or, with `add`, adds to dx.
+template <class T>
+TAPER_FOR_SIZE void turn_some_runs(std::int64_t n, std::int64_t width, double number, const T* dy, const T* x,
+                                   const T* y, T* dx, bool add, ColumnKernel<T> kernel) {
+  constexpr std::int64_t kRow = kReduceColumns;
+  T turned[kTurnedRun * kRow], gradients[kTurnedRun * kRow];
+  ReducePlan columns;
+  columns.rows = {n, {kRow, kRow, kRow}};
+  columns.columns = {width, {1, 1, 1}};
+  columns.outputs = width;
+  columns.count = n;
+  pack_transposed(x, n, width, n, turned, kRow);
+  kernel(columns, number, dy, turned, y, gradients);
+  if (dx == nullptr) return;
+  pack_transposed(gradients, kRow, n, width, add ? turned : dx, n);
+  if (add)
+    for (std::int64_t i = 0; i < width * n; ++i) dx[i] += turned[i];
+}
+
+/// The same for all runs of a plan, if they are short, which takes far less time where much is done once a run. There
+/// may be no dx. Returns whether they are.
 template <class T>
 [[gnu::noinline]] bool turn_runs(const ReducePlan& p, double number, const T* dy, const T* x, const T* y, T* dx,
-                                 bool add,
-                                 void (*kernel)(const ReducePlan&, double, const T*, const T*, const T*, T*)) {
-  constexpr std::int64_t kRow = kReduceColumns, kMost = 64;
-  if (!in_runs(p) || p.count == 0 || p.count > kMost) return false;
-  parallel_for(ceil_div(p.outputs, kRow), kRow * p.count * 4,
-               [=, n = p.count, outputs = p.outputs](std::int64_t first, std::int64_t last) {
-                 T turned[kMost * kRow], gradients[kMost * kRow];
-                 for (std::int64_t o = first * kRow; o < std::min(last * kRow, outputs); o += kRow) {
-                   const std::int64_t width = std::min(kRow, outputs - o);
-                   ReducePlan columns;
-                   columns.rows = {n, {kRow, kRow, kRow}};
-                   columns.columns = {width, {1, 1, 1}};
-                   columns.outputs = width;
-                   columns.count = n;
-                   pack_transposed(x + o * n, n, width, n, turned, kRow);
-                   kernel(columns, number, dy + o, turned, y + o, gradients);
-                   if (dx == nullptr) continue;
-                   T* const to = dx + o * n;
-                   pack_transposed(gradients, kRow, n, width, add ? turned : to, n);
-                   if (add) put_row(turned, 1, to, width * n, true);
-                 }
-               });
+                                 bool add, ColumnKernel<T> kernel) {
+  const std::int64_t n = p.count, outputs = p.outputs;
+  if (!in_runs(p) || n == 0 || n > kTurnedRun) return false;
+  constexpr std::int64_t kRow = kReduceColumns;
+  parallel_for(ceil_div(outputs, kRow), kRow * n * 4, [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t o = first * kRow; o < std::min(last * kRow, outputs); o += kRow)
+      turn_some_runs(n, std::min(kRow, outputs - o), number, dy + o, x + o * n, y + o,
+                     dx == nullptr ? nullptr : dx + o * n, add, kernel);
+  });
   return true;
 }
 
