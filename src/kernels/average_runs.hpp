@@ -12,7 +12,6 @@ namespace taper::kernels {
 /// y_i = (x_{i n} + ... + x_{i n + n - 1}) / divisor, of sums as `sum_run` takes them.
 template <class T>
 [[gnu::noinline]] void average_runs(std::int64_t runs, std::int64_t n, double divisor, const T* x, T* y) {
-  const bool is_far = runs * n >= kFarRead / static_cast<std::int64_t>(sizeof(T));
   parallel_for(runs, std::max<std::int64_t>(n, 8), [=](std::int64_t first, std::int64_t last) {
     constexpr std::int64_t kSome = 64;
     for (std::int64_t i = first; i < last; i += kSome) {
@@ -24,10 +23,10 @@ template <class T>
         T turned[kRowLanes * kSome];
         pack_transposed(from, n, count, n, turned, kSome);
         sum_places(turned, kSome, n, count, sum);
-      } else if (n < kShortRun) {
+      } else if (n <= kLongRun) {
         sum_rows(from, n, count, sum);
       } else {
-        for (std::int64_t c = 0; c < count; ++c) sum[c] = sum_run(from + c * n, n, is_far);
+        for (std::int64_t c = 0; c < count; ++c) sum[c] = sum_run(from + c * n, n);
       }
       for (std::int64_t c = 0; c < count; ++c) y[i + c] = static_cast<T>(sum[c] / divisor);
     }

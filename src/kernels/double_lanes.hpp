@@ -5,6 +5,10 @@
 
 #include "kernels/vectors.hpp"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace taper::kernels {
 
 /// `N` doubles side by side, a power of two, in as many registers as they need, which must not change what is computed;
@@ -43,12 +47,19 @@ struct Lanes<N, kMost, true> {
     return a;
   }
   static Lanes load(const float* x) {
-    // GCC 12 converts vectors in halves.
+    // GCC 12 converts vectors in halves, or element by element.
 #if defined(__AVX512F__)
     if constexpr (N == 8) return {Vector(_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(x)))};
 #endif
 #if defined(__AVX2__)
     if constexpr (N == 4) return {_mm256_cvtps_pd(_mm_loadu_ps(x))};
+#endif
+#if defined(__SSE2__)
+    if constexpr (N == 2) {
+      double two;
+      std::memcpy(&two, x, sizeof two);
+      return {_mm_cvtps_pd(_mm_castpd_ps(_mm_set_sd(two)))};
+    }
 #endif
     typename Several<float, N>::type floats;
     std::memcpy(&floats, x, sizeof(floats));

@@ -112,11 +112,11 @@ void add_columns(const T* x, std::int64_t n, std::int64_t row, std::int64_t widt
 /// Fewer blocks than these are worked on one by one.
 inline constexpr std::int64_t kLeastBlocks = 8;
 
-/// sum[c] = sum of the stored elements of output c; a contiguous run by `sum_run` or `sum_exactly`, and
+/// sum[c] = sum of the stored elements of output c; a contiguous run by `sum_run`, and
 /// many short runs as rows, whose columns are added up at the end.
 template <class T>
-[[gnu::noinline]] void sum_group(const ReducePlan& p, const Offsets& start, std::int64_t width, double* sum, const T* x,
-                                 bool exactly = false) {
+[[gnu::noinline]] void sum_group(const ReducePlan& p, const Offsets& start, std::int64_t width, double* sum,
+                                 const T* x) {
   const std::int64_t row = p.rows.stride[0];
   for (std::int64_t c = 0; c < width; ++c) sum[c] = 0;
   if (width > 1 || row > 1) {
@@ -141,7 +141,7 @@ template <class T>
   }
   bool first = true;
   for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
-    const double run = exactly ? sum_exactly(x + o.at[0], p.rows.extent) : sum_run(x + o.at[0], p.rows.extent);
+    const double run = sum_run(x + o.at[0], p.rows.extent);
     sum[0] = first ? run : sum[0] + run;
     first = false;
   });
@@ -216,7 +216,7 @@ inline double degrees_of_freedom(const ReducePlan& p, double correction) {
 /// mean[c] = the mean of output c of the group.
 template <class T>
 void mean_group(const ReducePlan& p, const Offsets& start, std::int64_t width, double* mean, const T* x) {
-  sum_group(p, start, width, mean, x, true);
+  sum_group(p, start, width, mean, x);
   for (std::int64_t c = 0; c < width; ++c) mean[c] /= static_cast<double>(p.count);
 }
 

@@ -10,8 +10,9 @@
 
 namespace taper::kernels {
 
-/// The lanes that `sum_row` takes; shorter rows are summed in order.
-inline constexpr int kRowLanes = 16;
+/// The lanes that `sum_row` takes; shorter rows are summed in order. Rows of at least kWideRow elements have twice as
+/// many, so that no addition waits for the one before.
+inline constexpr int kRowLanes = 16, kWideRow = 192;
 
 /// The lanes folded to M, and the elements of the n % (2 N) at `x` that each fold takes in.
 template <int M, int N, int kMost, class T>
@@ -31,24 +32,25 @@ template <int M, int N, int kMost, class T>
 template <class T>
 inline constexpr int kRowRegister = std::min(kLanes<double>, sizeof(T) == sizeof(float) ? 4 : 8);
 
-/// The lanes of a row of at least 16 elements, folded to M.
-template <int M, class T>
+/// The N lanes of a row of at least as many elements, folded to M.
+template <int M, int N, class T>
 [[gnu::always_inline]] inline auto lanes_of_row(const T* x, std::int64_t n) {
-  // lane_j = x_j + x_{j+16} + x_{j+32} + ...
-  auto lanes = Lanes<kRowLanes, kRowRegister<T>>::load(x);
-  const T* const end = x + n / kRowLanes * kRowLanes;
+  // lane_j = x_j + x_{j+N} + x_{j+2N} + ...
+  auto lanes = Lanes<N, kRowRegister<T>>::load(x);
+  const T* const end = x + n / N * N;
   // Rows lie behind each other, and converting them keeps the processor from seeing far ahead by itself. Two lines of
   // float32 at a time: processors fetch best for loads that step by no more.
   const auto add = [&, ahead = far_ahead()] {
-    fetch_run(x, kRowLanes, ahead);
+    fetch_run(x, N, ahead);
     lanes.add(x);
-    x += kRowLanes;
+    x += N;
   };
-  x += kRowLanes;
-  if (((end - x) & kRowLanes) != 0) add();
+  x += N;
+  if constexpr (N == kRowLanes)
+    if (((end - x) & N) != 0) add();
   while (x != end) {
     add();
-    add();
+    if constexpr (N == kRowLanes) add();
   }
   return fold_row<M>(lanes.folded(), x, n);
 }
@@ -56,29 +58,29 @@ template <int M, class T>
 /// The sum of the `n` contiguous elements at `x`, in double; 0 when there are none.
 ///
 /// The order of the additions depends on `n` alone and holds on every instruction set, so all that average
-/// one run of elements (pooling windows, `mean`, `sum`) agree bit for bit, up to where those over whole rows
-/// are `sum_run`'s: below 16 elements from left to
-/// right; from 16 on in 16 lanes, element `i` in lane `i % 16`, which are then folded to 8, 4, 2 and 1, and
-/// each fold takes in as many of the elements left over as it has lanes. One element comes back unchanged,
-/// -0 too.
+/// one run of elements (pooling windows, `mean`, `sum`) agree bit for bit: below 16 elements from left to
+/// right; from 16 on in 16 lanes, element `i` in lane `i % 16`, from kWideRow on in 32, which are then folded to
+/// 16, 8, 4, 2 and 1, and each fold takes in as many of the elements left over as it has lanes. One element comes back
+/// unchanged, -0 too.
 template <class T>
 inline double sum_row(const T* x, std::int64_t n) {
   if (n <= 0) return 0.0;
-  if (n >= kRowLanes) return lanes_of_row<1>(x, n).v;
+  if (n >= kWideRow) return lanes_of_row<1, 2 * kRowLanes>(x, n).v;
+  if (n >= kRowLanes) return lanes_of_row<1, kRowLanes>(x, n).v;
   // s = ((x_0 + x_1) + x_2) + ...
   double s = static_cast<double>(x[0]);
   for (std::int64_t i = 1; i < n; ++i) s += static_cast<double>(x[i]);
   return s;
 }
 
-/// The sums of four rows of n >= 16 elements that follow each other, as `sum_row` takes them; the last lanes of all
-/// four are folded at once.
+/// The sums of four rows of 16 to kWideRow - 1 elements that follow each other, as `sum_row` takes them; the last lanes
+/// of all four are folded at once.
 template <class T>
 inline void sum_four_rows(const T* x, std::int64_t n, double* sum) {
   using V = Several<double, 4>::type;
   using Elements = typename Several<T, 4>::type;
   const auto lanes = [=](const T* row) __attribute__((always_inline)) {
-    return std::bit_cast<V>(lanes_of_row<4>(row, n));
+    return std::bit_cast<V>(lanes_of_row<4, kRowLanes>(row, n));
   };
   const V a = lanes(x), b = lanes(x + n), c = lanes(x + 2 * n), d = lanes(x + 3 * n);
   // Two lanes of each row, and of that two rows behind.
@@ -103,7 +105,7 @@ template <class T>
 void sum_rows(const T* x, std::int64_t n, std::int64_t rows, double* sum) {
   std::int64_t i = 0;
   if constexpr (kLanes<double> >= 4)  // the baseline is kept small
-    if (n >= kRowLanes)
+    if (n >= kRowLanes && n < kWideRow)
       for (; i + 4 <= rows; i += 4) sum_four_rows(x + i * n, n, sum + i);
   for (; i < rows; ++i) sum[i] = sum_row(x + i * n, n);
 }
