@@ -125,7 +125,7 @@ TAPER_FOR_SIZE inline Reach find_reach(const Sweep& s, Slab& slab) {
 
 /// The slab of a sweep whose blocks have `rows` rows.
 template <class T>
-Slab plan_slab(const Sweep& s, std::int64_t rows) {
+TAPER_FOR_SIZE Slab plan_slab(const Sweep& s, std::int64_t rows) {
   constexpr std::int64_t lanes = kLanes<T>;
   Slab best{};
   if (s.positions[1] * s.positions[2] < 32) return best;  // positions of many samples fill a block better
@@ -135,10 +135,10 @@ Slab plan_slab(const Sweep& s, std::int64_t rows) {
   const std::int64_t taps = s.tap_count(), height = s.positions[1], width = s.positions[2];
   // Blocks of few rows are longer, unless that leaves too few of them for several threads.
   const std::int64_t blocks = s.groups * ceil_div(s.rows, rows) * s.batch * s.positions[0];
+  const std::int64_t shared =
+      height * width <= kSlabColumns ? blocks * height * width / 16 / lanes * lanes : kSlabColumns;
   const std::int64_t most = std::max(
-      kBlockColumns,
-      std::min({kSlabColumns, kBlockRows * kBlockColumns / rows / lanes * lanes,
-                height * width <= kSlabColumns ? blocks * height * width / 16 / lanes * lanes : kSlabColumns}));
+      kBlockColumns, std::min(std::min(kSlabColumns, kBlockRows * kBlockColumns / rows / lanes * lanes), shared));
   const std::int64_t channels = std::min(s.channels, (step_of(s.channels * taps) + taps - 2) / taps + 1);
   // Times for one vector of results and one tap, measured in products of vectors. Each copied line and each region cost
   // some time of their own. Packing what each tap finds, the other way, was slower for all of a thousand sizes.

@@ -15,37 +15,41 @@ namespace taper::kernels {
 /// The longest run that `sum_row` sums.
 constexpr std::int64_t kLongRun = 4096;
 
-/// The sum of a long run: four elements of each of 16 lanes are added in a tree of their own type, then in double. Where
-/// that overflows, the sum is taken again in double alone.
+/// `sum_row`, once for all that is here.
 template <class T>
-double sum_long_run(const T* x, std::int64_t n) {
+[[gnu::noinline]] double sum_one_row(const T* x, std::int64_t n) {
+  return sum_row(x, n);
+}
+
+/// The sum of a long run of float32: four elements of each of 16 lanes are added in a tree of float32, then in double.
+/// Where that overflows, the sum is taken again in double alone.
+inline double sum_long_run(const float* x, std::int64_t n) {
   constexpr std::int64_t kWidth = 16, kHalf = kWidth / 2, kBlock = 4 * kWidth;
-  constexpr int kVectors = kWidth / kLanes<T>, kParts = static_cast<int>(sizeof(double) / sizeof(T));
-  Doubles sums[kVectors * kParts]{};
-  const T *from = x, *const end = x + n / kBlock * kBlock;
+  constexpr int kVectors = kWidth / kLanes<float>;
+  Doubles sums[2 * kVectors]{};
+  const float *from = x, *const end = x + n / kBlock * kBlock;
   for (; from != end; from += kBlock)
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      const T* const at = from + v * kLanes<T>;
-      const Vector<T> four = (load(at) + load(at + kWidth)) + (load(at + 2 * kWidth) + load(at + 3 * kWidth));
-      if constexpr (kParts == 1)
-        sums[v] += four;
-      else
+      const float* const at = from + v * kLanes<float>;
+      const Vector<float> four = (load(at) + load(at + kWidth)) + (load(at + 2 * kWidth) + load(at + 3 * kWidth));
 #pragma GCC unroll 2
-        for (int part = 0; part < 2; ++part) sums[2 * v + part] += as_doubles(half_of(four, part));
+      for (int part = 0; part < 2; ++part) sums[2 * v + part] += as_doubles(half_of(four, part));
     }
   double sum[kHalf];
 #pragma GCC unroll 8
-  for (int v = 0; v < kVectors * kParts / 2; ++v)
-    store<double>(sums[v] + sums[v + kVectors * kParts / 2], sum + v * kDoubles);
-  const double all = fold_row<1>(Lanes<kHalf>::load(sum).folded(), end, 0).v + sum_row(end, n % kBlock);
-  return all - all == 0 ? all : sum_row(x, n);
+  for (int v = 0; v < kVectors; ++v) store<double>(sums[v] + sums[v + kVectors], sum + v * kDoubles);
+  const double all = fold_row<1>(Lanes<kHalf>::load(sum).folded(), end, 0).v + sum_one_row(end, n % kBlock);
+  return all - all == 0 ? all : sum_one_row(x, n);
 }
+
+/// Of double, which is added in double anyway.
+inline double sum_long_run(const double* x, std::int64_t n) { return sum_one_row(x, n); }
 
 /// The sum of `n` contiguous elements; a long run in parallel, in pieces whose size depends on `n` alone.
 template <class T>
 [[gnu::noinline]] double sum_run(const T* x, std::int64_t n) {
-  if (n <= kLongRun) return sum_row(x, n);
+  if (n <= kLongRun) return sum_one_row(x, n);
   constexpr std::int64_t kSlots = 64, kInMemory = 1 << 22;
   const std::int64_t piece = std::max<std::int64_t>(8 * kLongRun, (n / kSlots / kLongRun + 1) * kLongRun);
   const std::int64_t pieces = ceil_div(n, piece);
@@ -55,7 +59,7 @@ template <class T>
       const T* const from = x + k * piece;
       const std::int64_t size = std::min(piece, n - k * piece);
       // The memory is no faster than `sum_row`, and likes to be read strictly from first to last.
-      to[k] = n > kInMemory ? sum_row(from, size) : sum_long_run(from, size);
+      to[k] = n > kInMemory ? sum_one_row(from, size) : sum_long_run(from, size);
     }
   });
   tree_sum(slots, pieces, 1);
