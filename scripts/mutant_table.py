@@ -83,7 +83,11 @@ def average_pools():
                  "if (std::min(width, to_width) - c >= 2 * kLanes<T>)", "if (std::min(width, to_width) - c >= kLanes<T>)",
                  "*average pools*")
     yield Mutant("two lines of a long row of which one is added", "src/kernels/sum_row.hpp",
-                 "if (((end - x) & kRowLanes) != 0) add();", "if (((end - x) & kRowLanes) != 0) x += kRowLanes;", "*mean*")
+                 "if (((end - x) & N) != 0) add();", "if (((end - x) & N) != 0) x += N;", "*mean*")
+    yield Mutant("sums that overflow float32 not taken again", "src/kernels/sum_run.hpp", "return all - all == 0 ?", "return true ?",
+                 "a mean of float32 is right*")
+    yield Mutant("rows summed together beyond those of sixteen lanes", "src/kernels/sum_row.hpp",
+                 "if (n >= kRowLanes && n < kWideRow)", "if (n >= kRowLanes)", "the order of a row's sum*")
     yield Mutant("elements of two uneven windows get one gradient", "src/kernels/avg_pool_uneven.hpp",
                  "two = newest != oldest;", "two = newest < oldest;", "*adaptive*")
     strided = "src/kernels/avg_pool_strided.hpp"
