@@ -286,16 +286,15 @@ void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w,
   for (int i = 0; i < all.count; ++i) depth += all.sweep[i].channels * all.sweep[i].tap_count();
   parallel_for(all.sweep[0].groups * bands * regions, parallel_work(row_step * all.slab[0].columns(), depth),
                [&](std::int64_t first, std::int64_t last) {
-                 Terms<T> terms;
+                 Terms<T> terms[Sweeps::kMost];
+                 for (int i = 0; i < all.count; ++i) {
+                   terms[i].begin(all.sweep[i], &all.slab[i]);
+                   all.slab[i].list_vectors(kLanes<T>, terms[i].vector);
+                 }
                  for (std::int64_t index = first; index < last; ++index) {
                    bool filled = false;
-                   for (int i = 0; i < all.count; ++i) {
-                     if (index == first || all.count > 1) {
-                       terms.begin(all.sweep[i], &all.slab[i]);
-                       all.slab[i].list_vectors(kLanes<T>, terms.vector);
-                     }
-                     unit(i, index, i + 1 < all.count || index + 1 == last, filled, terms);
-                   }
+                   for (int i = 0; i < all.count; ++i)
+                     unit(i, index, i + 1 < all.count || index + 1 == last, filled, terms[i]);
                  }
                });
 }

@@ -128,10 +128,10 @@ class Inside {
 
   TAPER_FOR_SIZE void list_kind(const Sweep& s, std::int64_t channels, const Stretch* const (&found)[3],
                                 std::int64_t row) {
-    const std::int64_t first_term = terms_;
+    const std::int64_t taps = s.tap_count(), first_term = terms_;
     first_term_[kinds_] = terms_, first_count_[kinds_++] = counts_;
     Place p{};
-    for (std::int64_t q = 0; q < channels * s.tap_count(); ++q, step(p, s.taps)) {
+    for (std::int64_t q = 0; q < taps; ++q, step(p, s.taps)) {
       count_[counts_++] = static_cast<std::int16_t>(terms_ - first_term);
       bool is_found = true;
       std::int64_t element = 0;
@@ -140,7 +140,15 @@ class Inside {
         element =
             element * (d == 2 ? s.signal_line : s.axis[d].length) + (p.at[d] - found[d]->tap) * s.axis[d].shift_step;
       }
-      if (is_found) a_[terms_] = p.sample * s.signal_size + element, b_[terms_++] = q * row;
+      if (is_found) a_[terms_] = element, b_[terms_++] = q * row;
+    }
+    // The other channels find the same.
+    const std::int64_t each = terms_ - first_term;
+    for (std::int64_t c = 1; c < channels; ++c) {
+      for (std::int64_t q = 0; q < taps; ++q, ++counts_)
+        count_[counts_] = static_cast<std::int16_t>(count_[counts_ - taps] + each);
+      for (std::int64_t i = 0; i < each; ++i, ++terms_)
+        a_[terms_] = a_[terms_ - each] + s.signal_size, b_[terms_] = b_[terms_ - each] + taps * row;
     }
     count_[counts_++] = static_cast<std::int16_t>(terms_ - first_term);
   }
