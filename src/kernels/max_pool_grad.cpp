@@ -114,7 +114,7 @@ struct WindowRows {
   int count = 0;
   std::int32_t at[kMost];
 
-  explicit WindowRows(const MaxPool& p) {
+  TAPER_FOR_SIZE explicit WindowRows(const MaxPool& p) {
     for (std::int64_t i = 0; i < p.d.window.kernel; ++i)
       for (std::int64_t j = 0; j < p.h.window.kernel; ++j)
         at[count++] = static_cast<std::int32_t>((i * p.h.in + j) * p.w.in);
