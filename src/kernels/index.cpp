@@ -16,12 +16,14 @@ namespace {
 constexpr std::int64_t kScatterColumns = 16;
 
 /// The element of x that each element of some rows of an index names: `at` of the whole index names
-/// x[from + index[at] * stride + j * step], where j counts along the row.
+/// x[from + index[at] * stride + j * step], where j counts along the row. Rows are along the last dimension in which
+/// the index has more than one element.
 class Gathered {
  public:
-  TAPER_FOR_SIZE explicit Gathered(const GatherShape& s)
-      : width(s.index_shape.back()), last_(static_cast<int>(s.x_shape.size()) - 1) {
-    for (int d = last_; d >= 0; --d) {
+  TAPER_FOR_SIZE explicit Gathered(const GatherShape& s) : last_(static_cast<int>(s.x_shape.size()) - 1) {
+    const int back = last_;
+    while (last_ > 0 && s.index_shape[static_cast<std::size_t>(last_)] == 1) --last_;
+    for (int d = back; d >= 0; --d) {
       const auto at = static_cast<std::size_t>(d);
       extent_[d] = s.index_shape[at];
       step_[d] = d == s.dim ? 0 : size;
@@ -30,6 +32,7 @@ class Gathered {
       if (d < last_) rows *= extent_[d];
     }
     step = step_[last_];
+    width = extent_[last_];
   }
 
   /// Goes to a row.
@@ -50,24 +53,29 @@ class Gathered {
     }
   }
 
-  std::int64_t from = 0, stride = 1, step = 0, width, rows = 1, size = 1;
+  std::int64_t from = 0, stride = 1, step = 0, width = 1, rows = 1, size = 1;
 
  private:
   int last_;
   std::int64_t extent_[Shape::kMaxRank], step_[Shape::kMaxRank], at_[Shape::kMaxRank];
 };
 
-/// Calls `body(at, from)` for the elements of the rows [first, last) of the index, `at` being the element and `from`
-/// the one of x that it names.
+/// Calls `body(at, from)` for the elements [first, last) of the index, `at` being the element and `from` the one of x
+/// that it names.
 template <class Body>
 [[gnu::always_inline]] inline void for_each_gathered(Gathered row, const std::int64_t* index, std::int64_t first,
                                                      std::int64_t last, const Body& body) {
-  row.show(first);
-  for (std::int64_t at = first * row.width; first < last; ++first, row.next()) {
-    const std::int64_t end = at + row.width, stride = row.stride, step = row.step;
-    std::int64_t from = row.from;
+  row.show(first / row.width);
+  const std::int64_t stride = row.stride, step = row.step;
+  std::int64_t from = row.from + first % row.width * step, end = first - first % row.width;
+  for (;;) {
+    end += row.width;  // of the row
+    const std::int64_t until = std::min(end, last);
 #pragma GCC unroll 2
-    for (; at < end; ++at, from += step) body(at, from + index[at] * stride);
+    for (; first < until; ++first, from += step) body(first, from + index[first] * stride);
+    if (first == last) return;
+    row.next();
+    from = row.from;
   }
 }
 
@@ -99,7 +107,7 @@ template <class T>
 [[gnu::noinline]] void gather_words(const GatherShape& s, const T* x, const std::int64_t* index, T* y) {
   const Gathered rows(s);
   // y_i = x_from(i)
-  parallel_for(rows.rows, 4 * rows.width, [=, &rows](std::int64_t first, std::int64_t last) {
+  parallel_for(rows.rows * rows.width, 4, [=, &rows](std::int64_t first, std::int64_t last) {
     for_each_gathered(rows, index, first, last, [=](std::int64_t at, std::int64_t from) { y[at] = x[from]; });
   });
 }
@@ -168,9 +176,9 @@ void gather_grad(const GatherShape& s, const T* dy, const std::int64_t* index, T
   if (!add) std::fill_n(dx, rows.size, T(0));
   if (rows.rows * rows.width == 0) return;
   // Slices along the first dimension share no element of dx, unless that is the dimension indexed.
-  const std::int64_t slices = s.dim == 0 ? 1 : s.index_shape[0], each = rows.rows / slices;
+  const std::int64_t slices = s.dim == 0 ? 1 : s.index_shape[0], each = rows.rows * rows.width / slices;
   // dx_from(i) += dy_i for i in order
-  parallel_for(slices, 4 * each * rows.width, [=, &rows](std::int64_t first, std::int64_t last) {
+  parallel_for(slices, 4 * each, [=, &rows](std::int64_t first, std::int64_t last) {
     for_each_gathered(rows, index, first * each, last * each,
                       [=](std::int64_t at, std::int64_t from) { dx[from] += dy[at]; });
   });

@@ -177,19 +177,20 @@ TEST_CASE("gradients by index have the same bits on any number of threads") {
   }));
   Ints each(3001 * 53);
   for (std::size_t i = 0; i < each.size(); ++i) each[i] = std::int64_t(i * i % 11);
-  CHECK(same_on_any_threads([&] {
-    const Shape xs{3001, 11}, is{3001, 53};
-    std::vector<float> dx(3001 * 11);
-    gather_grad(GatherShape{xs, is, 1}, dy.data(), each.data(), dx.data(), false);
-    return dx;
-  }));
-  const auto x = numbers<float>(3001 * 11, 2);
-  CHECK(same_on_any_threads([&] {
-    const Shape xs{3001, 11}, is{3001, 53};
-    std::vector<float> y(each.size());
-    gather(GatherShape{xs, is, 1}, x.data(), each.data(), y.data());
-    return y;
-  }));
+  const auto x = numbers<float>(3001 * 53 * 11, 2);
+  for (const std::int64_t width : {53, 1}) {
+    const Shape xs{3001 * 53 / width, 11}, is{3001 * 53 / width, width};
+    CHECK(same_on_any_threads([&] {
+      std::vector<float> dx(std::size_t(xs.numel()));
+      gather_grad(GatherShape{xs, is, 1}, dy.data(), each.data(), dx.data(), false);
+      return dx;
+    }));
+    CHECK(same_on_any_threads([&] {
+      std::vector<float> y(each.size());
+      gather(GatherShape{xs, is, 1}, x.data(), each.data(), y.data());
+      return y;
+    }));
+  }
   CHECK(same_on_any_threads([&] {
     std::vector<float> y(3001 * 3001);
     index_select(x.data(), index.data(), y.data(), 3001, 11, 1, 3001);
