@@ -21,7 +21,7 @@ namespace {
 template <class T>
 std::int64_t find_largest(const T* x, std::int64_t n) {
   std::int64_t at = 0;
-  if (n < 2 * kFullVector<T>) {
+  if (n < 8) {  // calls would take longer
     for (std::int64_t i = 1; i < n; ++i) at = exceeds(x[i], x[at]) ? i : at;
     return at;
   }
@@ -192,6 +192,22 @@ bool is_joined(const MaxPool& p) {
          p.planes < (std::int64_t{1} << 30) / p.w.in;
 }
 
+/// Whether each window is a whole plane, which is one run.
+TAPER_FOR_SIZE bool takes_planes(const MaxPool& p) {
+  return p.d.out * p.h.out * p.w.out == 1 && p.d.is_tiled() && p.h.is_tiled() && p.w.is_tiled();
+}
+template <class T>
+[[gnu::noinline]] void forward_planes(std::int64_t planes, std::int64_t size, const T* x, T* y, std::int64_t* index) {
+  parallel_for(planes, size, [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t plane = first; plane < last; ++plane) {
+      const T* const from = x + plane * size;
+      const std::int64_t at = find_largest(from, size);
+      y[plane] = from[at];
+      if (index) index[plane] = at;
+    }
+  });
+}
+
 template <class T>
 void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
   if (index == nullptr && is_joined(p)) {
@@ -202,6 +218,7 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
   }
   constexpr std::int64_t kSome = 16;  // rows of windows, whose elements stay near
   const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in;
+  if (takes_planes(p)) return forward_planes(p.planes, size, x, y, index);
   // Places of float32 take 32 bits.
   const bool small = is_small<T>(p), has_room = sizeof(T) == 8 || p.has_narrow_places();
   auto row = has_room && goes_by_rows<T>(p) ? nullptr : forward_row<T>;

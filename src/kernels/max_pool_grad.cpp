@@ -19,12 +19,12 @@ namespace {
 constexpr std::int64_t kMaxPoolBlock = 2048;
 
 /// The outputs whose windows reach into positions [first, last).
-IndexRange outputs_over(const PoolAxis& axis, std::int64_t first, std::int64_t last) {
+TAPER_FOR_SIZE IndexRange outputs_over(const PoolAxis& axis, std::int64_t first, std::int64_t last) {
   return {axis.over(first).first, axis.over(last - 1).last};
 }
 
 /// Whether a position lies in so few windows that the sum of their gradients needs no double.
-bool is_in_few(const MaxPool& p) {
+TAPER_FOR_SIZE bool is_in_few(const MaxPool& p) {
   std::int64_t most = 1;
   for (const PoolAxis* axis : {&p.d, &p.h, &p.w}) {
     if (axis->is_adaptive) return false;
@@ -81,31 +81,49 @@ void backward_few(const MaxPool& p, const Block& b, const T* dy, const std::int6
   });
 }
 
+/// The blocks that a plane is cut into: each is one run of memory, a part of a row, rows of a slice, or slices.
+class PoolBlocks {
+ public:
+  TAPER_FOR_SIZE explicit PoolBlocks(const MaxPool& p) : p_(p) {
+    const std::int64_t depth = p.d.in, height = p.h.in, width = p.w.in;
+    w_ = std::min(width, kMaxPoolBlock);
+    h_ = std::max<std::int64_t>(std::min(height, kMaxPoolBlock / width), 1);
+    d_ = std::max<std::int64_t>(std::min(depth, kMaxPoolBlock / (height * width)), 1);
+    across_ = ceil_div(width, w_), down_ = ceil_div(height, h_), count = across_ * down_ * ceil_div(depth, d_);
+  }
+
+  TAPER_FOR_SIZE Block at(std::int64_t block, std::uintptr_t ahead) const {
+    const std::int64_t depth = p_.d.in, height = p_.h.in, width = p_.w.in;
+    const std::int64_t d = block / (across_ * down_) * d_, h = block / across_ % down_ * h_, w = block % across_ * w_;
+    const std::int64_t d1 = std::min(d + d_, depth), h1 = std::min(h + h_, height), w1 = std::min(w + w_, width);
+    return {(d * height + h) * width + w, (d1 - d) * (h1 - h) * (w1 - w), outputs_over(p_.d, d, d1),
+            outputs_over(p_.h, h, h1),    outputs_over(p_.w, w, w1),      ahead};
+  }
+
+  std::int64_t count;
+
+ private:
+  const MaxPool& p_;
+  std::int64_t d_, h_, w_, across_, down_;
+};
+
 /// dx_i = sum of dy_o over the outputs o with index_o = i, block by block, output by output.
 template <class T>
 void scatter(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
-  const std::int64_t depth = p.d.in, height = p.h.in, width = p.w.in;
-  // A block is one run of memory: a part of a row, rows of a slice, or slices.
-  const std::int64_t bw = std::min(width, kMaxPoolBlock);
-  const std::int64_t bh = bw < width ? 1 : std::min(height, kMaxPoolBlock / width);
-  const std::int64_t bd = bh < height || bw < width ? 1 : std::min(depth, kMaxPoolBlock / (height * width));
-  const std::int64_t across = ceil_div(width, bw), down = ceil_div(height, bh), deep = ceil_div(depth, bd);
-  const std::int64_t blocks = across * down * deep, size = depth * height * width;
-  const std::int64_t outputs = p.d.out * p.h.out * p.w.out;
-  const bool few = is_in_few(p);
+  const PoolBlocks blocks(p);
+  const std::int64_t size = p.d.in * p.h.in * p.w.in, outputs = p.d.out * p.h.out * p.w.out;
   const double bytes = double(p.planes) * (double(size + outputs) * sizeof(T) + double(outputs) * sizeof *index);
   const std::uintptr_t ahead = bytes >= kFarFilled ? beside_ahead() : 0;
-  parallel_for(p.planes * blocks, (size + outputs) / blocks, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t unit = first; unit < last; ++unit) {
-      const std::int64_t plane = unit / blocks, block = unit % blocks;
-      const std::int64_t d = block / (across * down) * bd, h = block / across % down * bh, w = block % across * bw;
-      const std::int64_t d1 = std::min(d + bd, depth), h1 = std::min(h + bh, height), w1 = std::min(w + bw, width);
-      const Block b{(d * height + h) * width + w, (d1 - d) * (h1 - h) * (w1 - w), outputs_over(p.d, d, d1),
-                    outputs_over(p.h, h, h1),     outputs_over(p.w, w, w1),       ahead};
-      const auto run = few ? backward_few<T> : backward_block<T>;
-      run(p, b, dy + plane * outputs, index + plane * outputs, dx + plane * size, add);
-    }
-  });
+  const auto run = is_in_few(p) ? backward_few<T> : backward_block<T>;
+  parallel_for(p.planes * blocks.count, (size + outputs) / blocks.count,
+               [=, &p, &blocks](std::int64_t first, std::int64_t last) {
+                 Block block = blocks.at(0, ahead);  // the only one of small planes
+                 for (std::int64_t unit = first; unit < last; ++unit) {
+                   const std::int64_t plane = unit / blocks.count;
+                   if (blocks.count > 1) block = blocks.at(unit % blocks.count, ahead);
+                   run(p, block, dy + plane * outputs, index + plane * outputs, dx + plane * size, add);
+                 }
+               });
 }
 
 /// The rows of the input that windows beside each other cover: how far each lies behind their first.

@@ -237,8 +237,8 @@ TEST_CASE("random 2-d and 3-d max pools of every option equal their definition")
 
 TEST_CASE("adaptive max pools equal their definition, also with more outputs than inputs") {
   Draw draw(4);
-  for (std::int64_t length = 1; length <= 17; ++length)
-    for (std::int64_t out = 1; out <= 23; ++out) {
+  for (std::int64_t length = 1; length <= 150; ++length)
+    for (std::int64_t out = 1; out <= (length <= 17 ? 23 : 1); ++out) {
       CAPTURE(length, out);
       const MaxPool pool = adaptive({length}, {out}, 2);
       if (!agrees(pool, inputs_of(pool, any_kind(draw), draw), draw)) FAIL("differs from the definition");
