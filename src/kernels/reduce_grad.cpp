@@ -139,13 +139,21 @@ void spread_quotients(const ReducePlan& plan, const T* dy, double divisor, T* dx
     });
   }
   for_each_group(plan, 1, [=, &plan](std::int64_t out, std::int64_t width, const Offsets& start) {
-    T value[kReduceColumns];
+    constexpr std::int64_t kSide = 16, kNarrow = 32;
+    T value[kSide * kNarrow];
     for (std::int64_t c = 0; c < width; ++c) value[c] = dy[out + c] / static_cast<T>(divisor);
+    const std::int64_t rows = plan.rows.extent, row = plan.rows.stride[0];
     const bool run = is_run(plan, width);
+    std::int64_t side = run ? rows : 1;
+    if (!run && row == width && width <= kNarrow && rows >= 4 * kSide) {
+      // Many narrow rows that follow each other are written 16 at a time, which begin where lines of the cache do if
+      // the first does.
+      side = kSide;
+      put_row(value, 1, value + width, (kSide - 1) * width, false);  // each is the one before
+    }
     for_each_block(plan, start, [&](const Offsets& o, std::int64_t) {
-      const std::int64_t rows = run ? 1 : plan.rows.extent;
-      for (std::int64_t j = 0; j < rows; ++j)
-        put_row(value, run ? 0 : 1, dx + o.at[0] + j * plan.rows.stride[0], run ? plan.rows.extent : width, add);
+      for (std::int64_t j = 0; j < rows; j += side)
+        put_row(value, run ? 0 : 1, dx + o.at[0] + j * row, std::min(side, rows - j) * width, add);
     });
   });
 }

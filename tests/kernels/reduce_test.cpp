@@ -445,11 +445,27 @@ TEST_CASE("float products that leave float's range on the way come back") {
 }
 
 TEST_CASE("sums over dimensions on both sides of others are accurate, and their gradients reach every element") {
-  for (const Case& c :
-       {Case{{7, 3, 5}, 0b101}, Case{{8, 3, 5}, 0b101}, Case{{33, 2, 131}, 0b101}, Case{{17, 2, 300}, 0b101},
-        Case{{9, 2, 4096}, 0b101}, Case{{9, 2, 4099}, 0b101}, Case{{3, 2, 11, 3, 19}, 0b10101},
-        Case{{11, 2, 3, 5, 19}, 0b10101}, Case{{1031, 3, 2}, 0b101}, Case{{19, 5, 1}, 0b101}, Case{{0, 3, 5}, 0b101},
-        Case{{9, 3, 0}, 0b101}, Case{{9, 0, 5}, 0b101}}) {
+  for (const Case& c : {Case{{7, 3, 5}, 0b101},
+                        Case{{8, 3, 5}, 0b101},
+                        Case{{33, 2, 131}, 0b101},
+                        Case{{17, 2, 300}, 0b101},
+                        Case{{9, 2, 4096}, 0b101},
+                        Case{{9, 2, 4099}, 0b101},
+                        Case{{3, 2, 11, 3, 19}, 0b10101},
+                        Case{{11, 2, 3, 5, 19}, 0b10101},
+                        Case{{1031, 3, 2}, 0b101},
+                        Case{{19, 5, 1}, 0b101},
+                        Case{{0, 3, 5}, 0b101},
+                        Case{{9, 3, 0}, 0b101},
+                        Case{{9, 0, 5}, 0b101},
+                        Case{{63, 5}, 0b01},
+                        Case{{64, 5}, 0b01},
+                        Case{{1031, 5}, 0b01},
+                        Case{{131, 32}, 0b01},
+                        Case{{131, 33}, 0b01},
+                        Case{{3, 97, 7}, 0b010},
+                        Case{{5, 79, 3, 2}, 0b1010},
+                        Case{{67, 5, 3}, 0b101}}) {
     INFO(to_string(c.shape));
     const auto x = numbers<float>(c.shape.numel(), 12, -1, 2);
     const ReducePlan plan = reduce_plan(c.shape, c.dims);
