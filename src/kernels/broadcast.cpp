@@ -272,15 +272,16 @@ void apply(const BroadcastPlan& p, const Operands& x, Y* y, std::int64_t cost, R
 template <class T>
 [[gnu::noinline]] void grad_of_runs(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f) {
   const std::int64_t n = p.rows.extent, most = kBuffer / n;
-  parallel_for(p.outputs, 4 * n, [=, &p, &x](std::int64_t first, std::int64_t last) {
+  const ReducePlan::Dim kept = p.kept_rank > 0 ? p.kept[p.kept_rank - 1] : ReducePlan::Dim{1, {0, 0, 0}};
+  parallel_for(p.outputs, 4 * n, [=, &p, &x, &kept](std::int64_t first, std::int64_t last) {
     Run runs[BroadcastPlan::kOperands];
     alignas(64) T terms[kBuffer];
     T sums[kBuffer];
-    for (std::int64_t o = first; o < last; o += most) {
-      const std::int64_t count = std::min(most, last - o);
+    for (std::int64_t o = first, count; o < last; o += count) {
+      count = std::min(std::min(most, last - o), kept.extent - o % kept.extent);
+      const Offsets start = offsets_of(p.kept, p.kept_rank, o);
       const auto from = [&](int k) {
-        const std::int64_t row = p.kept_rank > 0 ? p.kept[0].stride[k] : 0;
-        return runs[k].at(x[k].from(o * row), {row, p.rows.stride[k]}, count, n);
+        return runs[k].at(x[k].from(start.at[k]), {kept.stride[k], p.rows.stride[k]}, count, n);
       };
       f(from(0), from(1), from(2), terms, count * n);
       average_runs(count, n, 1, terms, sums);
@@ -292,9 +293,9 @@ template <class T>
 /// dx_o = sum of f(dy, a, b) over what was read with x_o; of dy itself if `f` is null.
 template <class T>
 void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f) {
-  if (f != nullptr && in_runs(p) && p.rows.extent > 0 && p.rows.extent <= kBuffer / 2)
-    return grad_of_runs(p, x, dx, add, f);
   const std::int64_t* const rs = p.rows.stride;
+  if (f != nullptr && rs[0] == 1 && p.reduced_rank == 0 && p.rows.extent > 0 && p.rows.extent <= kBuffer / 2)
+    return grad_of_runs(p, x, dx, add, f);
   const auto sums_of = [=, &p, &x](std::int64_t out, std::int64_t width, const Offsets& start) {
     double sum[kWideColumns];
     std::fill_n(sum, width, 0.0);
@@ -305,8 +306,8 @@ void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f
     const std::int64_t* const cs = run ? rs : p.columns.stride;
     // Parts of longer rows, and rows that leave no room for eight, are taken one by one.
     const bool alone = !run && (8 * width > kBuffer || (width >= kLongRow / 2 && rs[0] != width));
-    // A run is a row, of which a part is worked on at once; else as many rows as there is room for.
-    const std::int64_t step = run ? kBuffer : (alone ? kTerms : kBuffer) / width;
+    // A run is a row, of which a part is worked on at once; else as many times eight rows as there is room for.
+    const std::int64_t step = run ? kBuffer : (alone ? kTerms : kBuffer) / width / 8 * 8;
     for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
       if (f == nullptr) {
         const T* const from = static_cast<const T*>(x[0].data) + o.at[0];
@@ -333,7 +334,8 @@ void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f
 
 template <class T>
 void grad_of(const GradPlan& p, const Operands& x, T* dx, bool add, Row f, WithNumber numbers = {}) {
-  const BroadcastPlan& e = p.elementwise;
+  const BroadcastPlan itself = same_shape_plan(p.elementwise.numel);
+  const BroadcastPlan& e = x[1].size == 0 && x[2].size == 0 ? itself : p.elementwise;
   const bool contiguous = !p.repeated && e.outer_rank == 0 && e.inner_stride[1] == 1 && e.inner_stride[2] == 1;
   if (contiguous && !add && e.numel <= kPiece) {
     f(x[0].data, x[1].data, x[2].data, dx, e.numel);
@@ -341,20 +343,8 @@ void grad_of(const GradPlan& p, const Operands& x, T* dx, bool add, Row f, WithN
     grad_reduced(p.reduce, x, dx, add, f);
   } else {
     // dx_i = f(dy_i, a_i, b_i)
-    apply(p.elementwise, x, dx, 4, f, add ? row_of<Add, T> : nullptr, numbers);
+    apply(e, x, dx, 4, f, add ? row_of<Add, T> : nullptr, numbers);
   }
-}
-
-/// The plan of a gradient that reads dy alone: the operands take the strides of dy, so that any pointer will do.
-GradPlan reads_dy_alone(const GradPlan& plan) {
-  GradPlan p = plan;
-  const auto alone = [](ReducePlan::Dim& dim) { dim.stride[1] = dim.stride[2] = dim.stride[0]; };
-  for (int d = 0; d < p.reduce.kept_rank; ++d) alone(p.reduce.kept[d]);
-  for (int d = 0; d < p.reduce.reduced_rank; ++d) alone(p.reduce.reduced[d]);
-  alone(p.reduce.rows);
-  alone(p.reduce.columns);
-  p.elementwise = same_shape_plan(plan.elementwise.numel);
-  return p;
 }
 
 }  // namespace
@@ -395,24 +385,19 @@ void binary_grad(const GradPlan& plan, int operand, const T* dy, const T* a, con
     // Where the gradient is dy itself its sum needs no function.
     const bool itself = operand == 0 || std::is_same_v<Op, Add>;
     const Row f = itself ? (plan.repeated ? nullptr : da_of<Op, T>) : db_of<Op, T>;
-    grad_of(reads_dy_alone(plan), {g, g, g}, dx, add, f);
+    grad_of(plan, {g, g.unread(), g.unread()}, dx, add, f);
   } else {
-    // An operand that the operation did not save is not used either: dy, which is no smaller, stands in for it.
-    grad_of(plan, {g, a ? Operand(a) : g, b ? Operand(b) : g}, dx, add, operand == 0 ? da_of<Op, T> : db_of<Op, T>,
-            with_number<Op, T>(2 - operand));
+    // An operand that the operation did not save is not read.
+    Operand x[] = {g, a ? Operand(a) : g.unread(), b ? Operand(b) : g.unread()};
+    if (std::is_same_v<Op, Mul> || (std::is_same_v<Op, Div> && operand == 0)) x[1 + operand] = g.unread();
+    grad_of(plan, x, dx, add, operand == 0 ? da_of<Op, T> : db_of<Op, T>, with_number<Op, T>(2 - operand));
   }
 }
 
 template <class T>
 void where_grad(const GradPlan& plan, int operand, const std::int64_t* condition, const T* dy, T* dx, bool add) {
-  GradPlan p = plan;
-  // The operand itself is not read: its place is taken by dy's first element.
-  for (int d = 0; d < p.reduce.kept_rank; ++d) p.reduce.kept[d].stride[1] = 0;
-  for (int d = 0; d < p.reduce.reduced_rank; ++d) p.reduce.reduced[d].stride[1] = 0;
-  p.reduce.rows.stride[1] = p.reduce.columns.stride[1] = 0;
-  for (std::int64_t& s : p.elementwise.stride[1]) s = 0;
-  p.elementwise.inner_stride[1] = 0;
-  grad_of(p, {Operand(dy), Operand(dy), Operand(condition)}, dx, add,
+  const Operand g(dy);
+  grad_of(plan, {g, g.unread(), Operand(condition)}, dx, add,
           operand == 0 ? chosen_of_one<true, T> : chosen_of_one<false, T>);
 }
 

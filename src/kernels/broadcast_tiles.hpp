@@ -41,6 +41,13 @@ struct Operand {
     o.data = static_cast<const char*>(data) + i * size;
     return o;
   }
+
+  /// What stands where a function reads no operand, of which this is one that it reads: nothing is laid out for it.
+  Operand unread() const {
+    Operand o = *this;
+    o.size = 0;
+    return o;
+  }
 };
 
 using Operands = Operand[BroadcastPlan::kOperands];
@@ -71,7 +78,7 @@ class Run {
   /// `rows` rows of `n` elements from the beginning of x on, at most kBuffer together unless they are contiguous. Rows
   /// that repeat, as they did before, are not filled in again.
   const void* at(const Operand& x, Strides s, std::int64_t rows, std::int64_t n) {
-    return s.column == 1 && (rows == 1 || s.row == n) ? x.data : copied(x, s, rows, n);
+    return x.size == 0 || (s.column == 1 && (rows == 1 || s.row == n)) ? x.data : copied(x, s, rows, n);
   }
 
  private:

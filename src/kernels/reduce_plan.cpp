@@ -38,9 +38,9 @@ ReducePlan reduce_plan(std::span<const Dim> dims, std::uint32_t is_reduced) {
     }
   }
   if (n > 0 && !reduced[n - 1]) plan.columns = merged[--n];
-  if (n > 0 && reduced[n - 1]) plan.rows = merged[--n];
   for (int d = 0; d < n; ++d)
     (reduced[d] ? plan.reduced[plan.reduced_rank++] : plan.kept[plan.kept_rank++]) = merged[d];
+  if (plan.reduced_rank > 0) plan.rows = plan.reduced[--plan.reduced_rank];
   return plan;
 }
 

@@ -294,41 +294,64 @@ TEST_CASE("broadcasting gives the same bits on any number of threads") {
   }
 }
 
-TEST_CASE("operands of any layout that need many buffers are read and their gradients summed as they lie") {
-  const std::vector<Pair> pairs = {{{1009, 7}, {7}},        {{1009, 7}, {1009, 1}},     {{3, 701, 5}, {3, 1, 5}},
-                                   {{3, 701, 5}, {701, 1}}, {{37, 2, 31}, {37, 1, 31}}, {{23, 101}, {101}},
-                                   {{7, 613}, {7, 1}},      {{5003, 1}, {1, 3}},        {{2, 17011}, {17011}},
-                                   {{2, 17011}, {2, 1}},    {{17011, 2}, {1, 2}},       {{11, 53, 71}, {53, 1}},
-                                   {{13, 1, 67}, {61, 67}}, {{41, 37, 29}, {41, 1, 1}}};
+TEMPLATE_TEST_CASE("operands of any layout that need many buffers are read and their gradients summed as they lie", "",
+                   float, double) {
+  using T = TestType;
+  constexpr double kOff = sizeof(T) == sizeof(float) ? 1e-5 : 1e-12;
+  const std::vector<Pair> pairs = {{{1009, 7}, {7}},
+                                   {{1009, 7}, {1009, 1}},
+                                   {{3, 701, 5}, {3, 1, 5}},
+                                   {{3, 701, 5}, {701, 1}},
+                                   {{37, 2, 31}, {37, 1, 31}},
+                                   {{23, 101}, {101}},
+                                   {{7, 613}, {7, 1}},
+                                   {{5003, 1}, {1, 3}},
+                                   {{2, 17011}, {17011}},
+                                   {{2, 17011}, {2, 1}},
+                                   {{17011, 2}, {1, 2}},
+                                   {{11, 53, 71}, {53, 1}},
+                                   {{13, 1, 67}, {61, 67}},
+                                   {{41, 37, 29}, {41, 1, 1}},
+                                   {{64, 64, 1}, {64, 1, 64}},
+                                   {{5, 67, 1}, {5, 1, 63}},
+                                   {{3, 19, 1}, {3, 1, 257}},
+                                   {{64, 1, 50}, {1, 40, 50}},
+                                   {{11, 1, 19}, {1, 41, 19}},
+                                   {{9, 1, 300}, {1, 3, 300}},
+                                   {{17, 1, 5}, {1, 23, 5}},
+                                   {{3, 1, 7, 1, 13}, {1, 5, 1, 11, 13}},
+                                   {{2, 9, 1, 3, 1}, {2, 1, 7, 1, 31}}};
   for (const Pair& s : pairs) {
     INFO(to_string(s.a) << " with " << to_string(s.b));
     const Shape out = *broadcast_shape(s.a, s.b);
-    const auto a = numbers<double>(s.a.numel(), 1), b = numbers<double>(s.b.numel(), 2);
-    const auto dy = numbers<double>(out.numel(), 3);
-    std::vector<double> y(dy.size(), kNaN), chosen(dy.size(), kNaN);
+    const auto a = numbers<T>(s.a.numel(), 1), b = numbers<T>(s.b.numel(), 2);
+    const auto dy = numbers<T>(out.numel(), 3);
+    std::vector<T> y(dy.size(), T(kNaN)), chosen(y);
     binary<Mul>(broadcast_plan(out, {s.a, s.b}), a.data(), b.data(), y.data());
-    CHECK(same_values(y, naive(out, s, a, b, [](double u, double v) { return u * v; })));
+    CHECK(same_values(y, naive(out, s, a, b, [](T u, T v) { return u * v; })));
 
     const std::vector<std::int64_t> no(a.size(), 0);
     where(broadcast_plan(out, {s.a, s.a, s.b}), no.data(), a.data(), b.data(), chosen.data());
-    CHECK(same_values(chosen, naive(out, s, a, b, [](double, double v) { return v; })));
+    CHECK(same_values(chosen, naive(out, s, a, b, [](T, T v) { return v; })));
 
     std::vector<double> da(a.size(), 0), db(b.size(), 0), sums(b.size(), 0);
     for (std::int64_t i = 0; i < out.numel(); ++i) {
-      const double g = dy[std::size_t(i)];
+      const double g = double(dy[std::size_t(i)]);
       const std::size_t u = source(out, s.a, i), v = source(out, s.b, i);
-      da[u] += g * b[v];
-      db[v] += g * a[u];
+      da[u] += g * double(b[v]);
+      db[v] += g * double(a[u]);
       sums[v] += g;
     }
     for (bool add : {false, true}) {
-      std::vector<double> dx(a.size(), add ? 0 : kNaN), dz(b.size(), add ? 0 : kNaN), ds(dz);
+      std::vector<T> dx(a.size(), add ? T(0) : T(kNaN)), dz(b.size(), add ? T(0) : T(kNaN)), ds(dz), chosen_grad(dz);
       binary_grad<Mul>(grad_plan(out, s.a, s.b, 0), 0, dy.data(), a.data(), b.data(), dx.data(), add);
-      CHECK(distance(dx, da) < 1e-12);
+      CHECK(distance(dx, da) < kOff);
       binary_grad<Mul>(grad_plan(out, s.a, s.b, 1), 1, dy.data(), a.data(), b.data(), dz.data(), add);
-      CHECK(distance(dz, db) < 1e-12);
+      CHECK(distance(dz, db) < kOff);
       reduce_to(grad_plan(out, s.b, s.b, 0), dy.data(), ds.data(), add);
-      CHECK(distance(ds, sums) < 1e-12);
+      CHECK(distance(ds, sums) < kOff);
+      where_grad(grad_plan(out, s.b, s.a, 0), 1, no.data(), dy.data(), chosen_grad.data(), add);
+      CHECK(distance(chosen_grad, sums) < kOff);
     }
   }
 }
