@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kMaxPoolBlock = 2048;
 
 /// The outputs whose windows reach into positions [first, last).
-TAPER_FOR_SIZE IndexRange outputs_over(const PoolAxis& axis, std::int64_t first, std::int64_t last) {
+IndexRange outputs_over(const PoolAxis& axis, std::int64_t first, std::int64_t last) {
   return {axis.over(first).first, axis.over(last - 1).last};
 }
 
