@@ -582,7 +582,9 @@ def moves():
     yield Mutant("rows of an index that wrap stay where they were", "src/kernels/index.cpp",
                  "from -= extent_[d] * step_[d];", "", "gather*")
     yield Mutant("short runs of a gradient with each other's distances", "src/kernels/broadcast.cpp",
-                 "{row, p.rows.stride[k]}, count, n);", "{p.rows.stride[k], row}, count, n);", "*operands of any layout*")
+                 "{kept.stride[k], p.rows.stride[k]}, count, n);", "{p.rows.stride[k], kept.stride[k]}, count, n);", "*operands of any layout*")
+    yield Mutant("short runs of one kept row taken with the next", "src/kernels/broadcast.cpp",
+                 "kept.extent - o % kept.extent);", "kept.extent);", "*broadcast*,*operands of any layout*")
     yield Mutant("gradients of short runs overwritten", "src/kernels/broadcast.cpp",
                  "dx[o + i] = add ? dx[o + i] + sums[i] : sums[i];", "dx[o + i] = sums[i];", "*broadcast*")
     yield Mutant("a column's operand laid out for its first row alone", "src/kernels/broadcast_tiles.hpp",
