@@ -139,15 +139,15 @@ void spread_quotients(const ReducePlan& plan, const T* dy, double divisor, T* dx
     });
   }
   for_each_group(plan, 1, [=, &plan](std::int64_t out, std::int64_t width, const Offsets& start) {
-    constexpr std::int64_t kSide = 16, kNarrow = 32;
-    T value[kSide * kNarrow];
+    constexpr std::int64_t kSide = 16;
+    T value[kSide * kReduceColumns];
     for (std::int64_t c = 0; c < width; ++c) value[c] = dy[out + c] / static_cast<T>(divisor);
     const std::int64_t rows = plan.rows.extent, row = plan.rows.stride[0];
     const bool run = is_run(plan, width);
     std::int64_t side = run ? rows : 1;
-    if (!run && row == width && width <= kNarrow && rows >= 4 * kSide) {
-      // Many narrow rows that follow each other are written 16 at a time, which begin where lines of the cache do if
-      // the first does.
+    if (!run && row == width && rows >= 4 * kSide) {
+      // Many rows that follow each other are written 16 at a time, which begin where lines of the cache do if the first
+      // does.
       side = kSide;
       put_row(value, 1, value + width, (kSide - 1) * width, false);  // each is the one before
     }

@@ -463,6 +463,8 @@ TEST_CASE("sums over dimensions on both sides of others are accurate, and their 
                         Case{{1031, 5}, 0b01},
                         Case{{131, 32}, 0b01},
                         Case{{131, 33}, 0b01},
+                        Case{{131, 64}, 0b01},
+                        Case{{131, 65}, 0b01},
                         Case{{3, 97, 7}, 0b010},
                         Case{{5, 79, 3, 2}, 0b1010},
                         Case{{67, 5, 3}, 0b101}}) {
