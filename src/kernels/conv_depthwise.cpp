@@ -35,8 +35,9 @@ struct Tap {
 TAPER_FOR_SIZE bool is_depthwise(const Sweep* sweeps, int count) {
   const Sweep& s = *sweeps;
   const Axis(&axis)[3] = s.axis;
-  if (s.channels != 1 || s.rows != 1 || s.taps[0] * s.result[0] * axis[0].length * axis[0].stride != 1 ||
-      axis[0].shift != 0 || axis[2].to_step > 2 || count != axis[1].to_step * axis[2].to_step)
+  if (s.channels != 1 || s.rows != 1 || s.taps[0] != 1 || s.result[0] != 1 || axis[0].length != 1 ||
+      axis[0].stride != 1 || axis[0].shift != 0 || axis[2].to_step > 2 || axis[1].to_step > count ||
+      count != axis[1].to_step * axis[2].to_step)
     return false;
   std::int64_t positions = 0, taps = 0;
   for (int u = 0; u < count; ++u) positions += sweeps[u].position_count(), taps += sweeps[u].tap_count();
@@ -54,7 +55,6 @@ class Band {
 
   TAPER_FOR_SIZE Band(const Sweep* sweeps, int count, bool add) : sweeps_(sweeps), count_(count) {
     const Axis(&axis)[3] = sweeps->axis;
-    const std::int64_t grids = axis[1].stride * axis[2].stride;
     std::int64_t span[3];
     for (int d = 1; d < 3; ++d) {
       std::int64_t low = std::numeric_limits<std::int64_t>::max(), high = -low;
@@ -70,6 +70,7 @@ class Band {
       slab.phases[d] = ~std::uint64_t{0};
       if (axis[d].stride > kSlabStride || span[d] > kCopySize) return;
     }
+    const std::int64_t grids = axis[1].stride * axis[2].stride;
     const std::int64_t beside = positions[1] == 1 ? kCopySize / (grids + count) : kCopySize;
     width = std::min(positions[2], beside);
     direct = count == 1 && !add;
