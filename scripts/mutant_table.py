@@ -87,7 +87,7 @@ def average_pools():
     yield Mutant("sums that overflow float32 not taken again", "src/kernels/sum_run.hpp", "return all - all == 0 ?", "return true ?",
                  "a mean of float32 is right*")
     yield Mutant("rows summed together beyond those of sixteen lanes", "src/kernels/sum_row.hpp",
-                 "if (n >= kRowLanes && n < kWideRow)", "if (n >= kRowLanes)", "the order of a row's sum*")
+                 "if (n >= kRowLanes && n < kWideRow)", "if (n >= kRowLanes)", "a mean over contiguous*")
     yield Mutant("elements of two uneven windows get one gradient", "src/kernels/avg_pool_uneven.hpp",
                  "two = newest != oldest;", "two = newest < oldest;", "*adaptive*")
     strided = "src/kernels/avg_pool_strided.hpp"

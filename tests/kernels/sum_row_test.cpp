@@ -69,8 +69,9 @@ TEST_CASE("the order of a row's sum depends on its length alone") {
 namespace {
 
 /// The sums or means of `runs` contiguous runs.
-std::vector<float> of_runs(std::int64_t runs, const std::vector<float>& x, bool mean) {
-  std::vector<float> y(std::size_t(runs), 77);
+template <class T>
+std::vector<T> of_runs(std::int64_t runs, const std::vector<T>& x, bool mean) {
+  std::vector<T> y(std::size_t(runs), 77);
   const kernels::ReducePlan plan = kernels::reduce_plan(Shape{runs, std::int64_t(x.size()) / runs}, 0b10);
   mean ? kernels::reduce_mean(plan, x.data(), y.data()) : kernels::reduce_sum(plan, x.data(), y.data());
   return y;
@@ -78,13 +79,14 @@ std::vector<float> of_runs(std::int64_t runs, const std::vector<float>& x, bool 
 
 }  // namespace
 
-TEST_CASE("a mean over contiguous dimensions has the bits of a row sum") {
+TEMPLATE_TEST_CASE("a mean over contiguous dimensions has the bits of a row sum", "", float, double) {
   Draw draw(6);
   for (std::int64_t n : {7, 49, 191, 192, 1001, 4096}) {
-    const auto values = draw.values(5 * n);
-    const std::vector<float> x(values.begin(), values.end()), y = of_runs(5, x, true);
+    auto values = draw.values(5 * n);
+    for (double& v : values) v /= 3;  // so that sums of double are rounded, and differ by their order
+    const std::vector<TestType> x(values.begin(), values.end()), y = of_runs(5, x, true);
     for (std::int64_t r = 0; r < 5; ++r)
-      CHECK(y[std::size_t(r)] == float(kernels::sum_row(x.data() + r * n, n) / double(n)));
+      CHECK(y[std::size_t(r)] == TestType(kernels::sum_row(x.data() + r * n, n) / double(n)));
   }
 }
 
