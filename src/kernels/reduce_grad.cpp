@@ -177,6 +177,14 @@ void deviation_grad(const ReducePlan& plan, double correction, const T* dy, cons
   });
 }
 
+/// Takes the gradient of short runs by columns; returns whether they are short.
+template <class T, void (*kGradient)(const ReducePlan&, const T*, const T*, const T*, T*, bool)>
+bool turn_short_runs(const ReducePlan& plan, const T* dy, const T* x, const T* y, T* dx, bool add) {
+  return kTurnsRuns<T> && turn_runs<T>(plan, 0, dy, x, y, dx, add,
+                                       [](const ReducePlan& columns, double, const T* dys, const T* xs, const T* ys,
+                                          T* dxs) { kGradient(columns, dys, xs, ys, dxs, false); });
+}
+
 }  // namespace
 
 template <class T>
@@ -238,20 +246,14 @@ template <class T>
 template <class T>
 [[gnu::noinline]] void reduce_extreme_grad(const ReducePlan& plan, const T* dy, const T* x, const T* y, T* dx,
                                            bool add) {
-  if (kTurnsRuns<T> && turn_runs<T>(plan, 0, dy, x, y, dx, add,
-                                    [](const ReducePlan& columns, double, const T* dys, const T* xs, const T* ys,
-                                       T* dxs) { reduce_extreme_grad(columns, dys, xs, ys, dxs, false); }))
-    return;
+  if (turn_short_runs<T, reduce_extreme_grad<T>>(plan, dy, x, y, dx, add)) return;
   spread_over_equals(plan, false, dy, x, y, dx, add);
 }
 
 template <class T>
 [[gnu::noinline]] void reduce_logsumexp_grad(const ReducePlan& plan, const T* dy, const T* x, const T* y, T* dx,
                                              bool add) {
-  if (kTurnsRuns<T> && turn_runs<T>(plan, 0, dy, x, y, dx, add,
-                                    [](const ReducePlan& columns, double, const T* dys, const T* xs, const T* ys,
-                                       T* dxs) { reduce_logsumexp_grad(columns, dys, xs, ys, dxs, false); }))
-    return;
+  if (turn_short_runs<T, reduce_logsumexp_grad<T>>(plan, dy, x, y, dx, add)) return;
   // dx_i = e^(x_i - y) dy
   for_each_group(plan, 18, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     const PerColumn<T> slope(plan, width, [&](std::int64_t c) { return dy[out + c]; });
