@@ -284,7 +284,7 @@ void pack_rows(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t 
   const std::int64_t last = (columns - 1) / kLanes<T> * kLanes<T>, rest = columns - last;
   for (std::int64_t k = 0; k < depth; ++k, x += ldx, packed += row) {
     for (std::int64_t j = 0; j < last; j += kLanes<T>) store(load(x + j), packed + j);
-    store(load_first(x + last, rest), packed + last);
+    store(rest == kLanes<T> ? load(x + last) : load_first(x + last, rest), packed + last);  // parts may take longer
   }
 }
 

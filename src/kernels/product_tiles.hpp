@@ -128,7 +128,7 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < W; ++v) sum[r][v] = V{};
-  for (std::int64_t k = first; k < end; ++k) {
+  const auto add_term = [&](std::int64_t k) __attribute__((always_inline)) {
     const T* a = lists_a ? t.a + t.a_term[k] : nullptr;
     const std::int64_t term = lists_b ? t.b_term[k] : 0;
     V right[W];
@@ -148,6 +148,12 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
     if constexpr (!lists_a)
 #pragma GCC unroll 4
       for (int i = 0; i < kPointers; ++i) row[i] += a_step;
+  };
+  // Two terms a turn, with less to count, where that saves a fiftieth.
+  constexpr bool pairs = kVectorWidth == 32 && sizeof(T) == sizeof(float) && W == kMainWidth && R >= 5;
+  for (std::int64_t k = first; k < end; ++k) {
+    if (pairs && (end - k) % 2 == 0) add_term(k++);
+    add_term(k);
   }
   // One pointer for a row and a distance for each vector, all found before the first row: few instructions, which the
   // processor meets while it waits for the last sums.
