@@ -39,11 +39,14 @@ class AverageGroup {
   void run(std::int64_t n, double divisor, const float* x, const float* weights, float* y,
            std::uint16_t* positive) const {
     alignas(64) float lines[kChain<float> * kLine];
-    const std::int64_t channels = p_.in_channels / p_.groups, words = row_ / kWidth;
+    // A tile of positions may pass the last one.
+    const std::int64_t channels = p_.in_channels / p_.groups, words = row_ / kWidth,
+                       line = std::min(p_.in[2] + 2 * p_.padding[2] + kTile - 1, kLine);
+    const bool amid = is_amid(p_, n, g_);
     x += (n * p_.groups + g_) * channels * p_.in[2] - p_.padding[2];
     for (std::int64_t c = 0; c < channels; ++c, x += p_.in[2])
-      for (std::int64_t i = 0; i < kLine; i += kWidth)
-        store<float>(load_lanes(inside_[i / kWidth], x + i), lines + c * kLine + i);
+      for (std::int64_t i = 0; i < line; i += kWidth)
+        store<float>(load_lanes(inside_[i / kWidth], x + i, amid), lines + c * kLine + i);
     positive += (g_ * p_.batch + n) * p_.out[2] * words;
     y += n * p_.out_channels + g_ * channels_;
     std::int64_t j = 0;

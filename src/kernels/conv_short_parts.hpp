@@ -21,6 +21,14 @@ inline bool is_short(const ConvParams& p) {
          p.out_channels > 0 && terms > 0 && terms < kChain<float>;
 }
 
+/// Whether x goes on by the padding before the lines of group `g` of sample `n`, and by that and two vectors after
+/// them.
+inline bool is_amid(const ConvParams& p, std::int64_t n, std::int64_t g) {
+  const std::int64_t line = p.in_channels / p.groups * p.in[2], at = n * p.groups + g,
+                     beyond = p.padding[2] + 2 * kWidth;
+  return at * line >= beyond && (p.batch * p.groups - at - 1) * line >= beyond;
+}
+
 /// Some neighbouring positions of a line, side by side in a vector.
 class ShortPart {
  public:
@@ -40,8 +48,10 @@ class ShortPart {
 
   std::int64_t terms() const { return terms_; }
   int count() const { return count_; }
-  /// What term `k` finds in the line at `x`, which is the first channel's.
-  Vector<float> read(std::int64_t k, const float* x) const { return load_lanes(inside_[k], x + from_[k]); }
+  /// What term `k` finds in the line at `x`, which is the first channel's; `amid` others or not.
+  Vector<float> read(std::int64_t k, const float* x, bool amid) const {
+    return load_lanes(inside_[k], x + from_[k], amid);
+  }
 
  private:
   int count_;
@@ -61,14 +71,16 @@ struct ShortGradient {
   std::int64_t rows() const { return parts[0].terms(); }
   std::int64_t row() const { return ceil_div(columns, kWidth) * kWidth; }
 
-  /// signal[k, n * out + i] = what term k finds at position i of sample n, for `samples` samples.
-  void pack_signal(const float* x, std::int64_t samples, float* signal) const {
+  /// signal[k, m * out + i] = what term k finds at position i of sample n + m, for `samples` samples.
+  void pack_signal(const float* x, std::int64_t n, std::int64_t samples, float* signal) const {
     const std::int64_t out = p.out[2], line = p.in_channels / p.groups * p.in[2];
-    for (std::int64_t n = 0; n < samples; ++n, signal += out) {
+    for (const std::int64_t end = n + samples; n < end; ++n, signal += out) {
       const float* from = x + (n * p.groups + g) * line;
+      const bool amid = is_amid(p, n, g);
       // What is written too much is overwritten by the next sample.
       for (std::int64_t i = 0; i < out; i += kWidth)
-        for (std::int64_t k = 0; k < rows(); ++k) store(parts[i / kWidth].read(k, from), signal + k * kSignalRow + i);
+        for (std::int64_t k = 0; k < rows(); ++k)
+          store<float>(parts[i / kWidth].read(k, from, amid), signal + k * kSignalRow + i);
     }
   }
 
@@ -113,7 +125,7 @@ using PackGradient = void (*)(const void* how, const ShortGradient& s, std::int6
     for (std::int64_t n = 0; n < p.batch; n += most) {
       const std::int64_t samples = std::min(most, p.batch - n);
       if (positions + samples * out > kLongSum) join();
-      s.pack_signal(x + n * p.in_channels * p.in[2], samples, own.left);
+      s.pack_signal(x, n, samples, own.left);
       pack(how, s, n, samples, own.right, db != nullptr ? bias : nullptr);
       // part[k, f] = sum over the positions of the samples of x[k, :] dy[:, f], or +=
       multiply_block<float>(rows, row, samples * out, pair, own.part, row, positions > 0);

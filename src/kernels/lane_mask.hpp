@@ -17,8 +17,10 @@ inline LaneMask lanes_between(std::int64_t first, std::int64_t last) {
   return static_cast<LaneMask>(before(last) & ~before(first));
 }
 
-/// What x has in the lanes of the mask, and zeros; nothing else is read.
-inline Vector<float> load_lanes(LaneMask mask, const float* x) { return _mm512_maskz_loadu_ps(mask, x); }
+/// What x has in the lanes of the mask, and zeros; nothing else is read, unless the whole vector may be.
+inline Vector<float> load_lanes(LaneMask mask, const float* x, bool /*whole*/ = false) {
+  return _mm512_maskz_loadu_ps(mask, x);
+}
 
 /// Stores the first n lanes, or all where there are no more.
 inline void store_lanes(const Vector<float>& v, std::int64_t n, float* y) {
@@ -45,7 +47,10 @@ inline LaneMask lanes_between(std::int64_t first, std::int64_t last) {
   return _mm256_andnot_si256(before(first), before(last));
 }
 
-inline Vector<float> load_lanes(LaneMask mask, const float* x) { return _mm256_maskload_ps(x, mask); }
+inline Vector<float> load_lanes(LaneMask mask, const float* x, bool whole = false) {
+  // Loads with a mask take several times as long.
+  return whole ? _mm256_and_ps(load(x), _mm256_castsi256_ps(mask)) : _mm256_maskload_ps(x, mask);
+}
 
 inline void store_lanes(const Vector<float>& v, std::int64_t n, float* y) {
   if (n >= kLanes<float>)
