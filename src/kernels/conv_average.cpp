@@ -89,9 +89,7 @@ class AverageGroup {
     }
 #pragma GCC unroll 2
     for (int v = 0; v < W; ++v)
-      store_part<float>(total[v].divided(divisor),
-                        static_cast<int>(std::min<std::int64_t>(kWidth, channels_ - j - v * kWidth)),
-                        y + j + v * kWidth, false);
+      store_lanes(total[v].divided(divisor), channels_ - j - v * kWidth, y + j + v * kWidth);
   }
 
   const ConvParams& p_;
@@ -153,7 +151,7 @@ void conv_average_backward(const ConvParams& p, double divisor, const float* dy,
                       const std::uint16_t* bits = positive + (s.g * p.batch + first) * out * words + at / kWidth;
                       float* to = turned + j;
                       for (std::int64_t m = 0; m < samples; ++m, from += p.out_channels) {
-                        const Vector<float> each = load_first(from, n) / by;
+                        const Vector<float> each = (n == kWidth ? load(from) : load_first(from, n)) / by;
                         const Long wide(each);
                         for (std::int64_t i = 0; i < positions; ++i, bits += step, to += row) {
                           const Vector<float> kept = kept_part(each, *bits);
