@@ -27,9 +27,11 @@ struct PadAxis {
   std::int64_t behind() const { return std::clamp<std::int64_t>(left + in, inside(), out); }
 
   /// The input position that output `i` copies, or `kOutside`.
-  [[gnu::noinline]] std::int64_t source(std::int64_t i) const {
+  [[gnu::always_inline]] std::int64_t source(std::int64_t i) const {
     const std::int64_t j = i - left;
-    if (j >= 0 && j < in) return j;
+    return j >= 0 && j < in ? j : source_outside(j);
+  }
+  [[gnu::noinline]] std::int64_t source_outside(std::int64_t j) const {
     switch (kind) {
       case PadKind::value:
         return kOutside;
@@ -138,9 +140,9 @@ void replicate_row_grad(const PadPlan& p, const PadAxis& last, std::int64_t row,
       if (end == last.in)
         for (std::int64_t i = behind; i < last.out; ++i) sum[end - 1 - begin] += static_cast<double>(from[i]);
     });
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t j = begin; j < end; ++j)
-      dx[j] = static_cast<T>((add ? static_cast<double>(dx[j]) : 0.0) + sum[j - begin]);
+    if (add)
+      for (std::int64_t j = begin; j < end; ++j) sum[j - begin] += static_cast<double>(dx[j]);
+    for (std::int64_t j = begin; j < end; ++j) dx[j] = static_cast<T>(sum[j - begin]);
   }
 }
 
