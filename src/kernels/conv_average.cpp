@@ -15,8 +15,12 @@ constexpr std::int64_t kMostPositions = 16;
 class AverageGroup {
  public:
   AverageGroup(const ConvParams& p, std::int64_t g)
-      : p_(p), g_(g), channels_(p.out_channels / p.groups), row_(ceil_div(channels_, kWidth) * kWidth) {
-    for (std::int64_t c = 0; c < p.in_channels / p.groups; ++c)
+      : p_(p),
+        g_(g),
+        inputs_(p.in_channels / p.groups),
+        channels_(p.out_channels / p.groups),
+        row_(ceil_div(channels_, kWidth) * kWidth) {
+    for (std::int64_t c = 0; c < inputs_; ++c)
       for (std::int64_t t = 0; t < p.kernel[2]; ++t) from_[terms_++] = c * kLine + t * p.dilation[2];
     for (std::int64_t i = 0; i < kLine; i += kWidth) {
       const std::int64_t q = i - p.padding[2];
@@ -40,11 +44,11 @@ class AverageGroup {
            std::uint16_t* positive) const {
     alignas(64) float lines[kChain<float> * kLine];
     // A tile of positions may pass the last one.
-    const std::int64_t channels = p_.in_channels / p_.groups, words = row_ / kWidth,
+    const std::int64_t words = row_ / kWidth, size = inputs_ * p_.in[2],
                        line = std::min(p_.in[2] + 2 * p_.padding[2] + kTile - 1, kLine);
-    const bool amid = is_amid(p_, n, g_);
-    x += (n * p_.groups + g_) * channels * p_.in[2] - p_.padding[2];
-    for (std::int64_t c = 0; c < channels; ++c, x += p_.in[2])
+    const bool amid = is_amid(p_, n, g_, size);
+    x += (n * p_.groups + g_) * size - p_.padding[2];
+    for (std::int64_t c = 0; c < inputs_; ++c, x += p_.in[2])
       for (std::int64_t i = 0; i < line; i += kWidth)
         store<float>(load_lanes(inside_[i / kWidth], x + i, amid), lines + c * kLine + i);
     positive += (g_ * p_.batch + n) * p_.out[2] * words;
@@ -88,12 +92,11 @@ class AverageGroup {
       }
     }
 #pragma GCC unroll 2
-    for (int v = 0; v < W; ++v)
-      store_lanes(total[v].divided(divisor), channels_ - j - v * kWidth, y + j + v * kWidth);
+    for (int v = 0; v < W; ++v) store_lanes(total[v].divided(divisor), channels_ - j - v * kWidth, y + j + v * kWidth);
   }
 
   const ConvParams& p_;
-  std::int64_t g_, channels_, row_, terms_ = 0, from_[kChain<float>];
+  std::int64_t g_, inputs_, channels_, row_, terms_ = 0, from_[kChain<float>];
   LaneMask inside_[kLine / kWidth];
 };
 
@@ -127,10 +130,10 @@ void conv_average(const ConvParams& p, double divisor, const float* x, const flo
                [=, &p](std::int64_t first, std::int64_t last) {
                  const Scratch<float>& own = scratch<float>();
                  while (first < last) {
-                   const AverageGroup group(p, first / p.batch);
+                   const std::int64_t g = first / p.batch, begin = g * p.batch, end = std::min(last, begin + p.batch);
+                   const AverageGroup group(p, g);
                    group.pack_weights(w, b, own.right);
-                   for (const std::int64_t end = std::min(last, (first / p.batch + 1) * p.batch); first < end; ++first)
-                     group.run(first % p.batch, divisor, x, own.right, y, positive);
+                   for (; first < end; ++first) group.run(first - begin, divisor, x, own.right, y, positive);
                  }
                });
 }

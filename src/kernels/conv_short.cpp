@@ -64,7 +64,7 @@ bool short_forward(const ConvParams& p, const float* x, const float* w, const fl
                      const std::int64_t g = line % p.groups;
                      const float *weight = w + g * rows * terms, *bias = b != nullptr ? b + g * rows : nullptr;
                      float* to = y + line * rows * out + i;
-                     const bool amid = is_amid(p, line / p.groups, g);
+                     const bool amid = is_amid(p, line / p.groups, g, channels * p.in[2]);
                      for (std::int64_t k = 0; k < terms; ++k)
                        signal[k] = part.read(k, x + line * channels * p.in[2], amid);
                      if (rows >= 8)

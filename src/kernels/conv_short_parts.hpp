@@ -21,12 +21,11 @@ inline bool is_short(const ConvParams& p) {
          p.out_channels > 0 && terms > 0 && terms < kChain<float>;
 }
 
-/// Whether x goes on by the padding before the lines of group `g` of sample `n`, and by that and two vectors after
-/// them.
-inline bool is_amid(const ConvParams& p, std::int64_t n, std::int64_t g) {
-  const std::int64_t line = p.in_channels / p.groups * p.in[2], at = n * p.groups + g,
-                     beyond = p.padding[2] + 2 * kWidth;
-  return at * line >= beyond && (p.batch * p.groups - at - 1) * line >= beyond;
+/// Whether x goes on by the padding before the lines of group `g` of sample `n`, which are `size` elements, and by that
+/// and two vectors after them.
+inline bool is_amid(const ConvParams& p, std::int64_t n, std::int64_t g, std::int64_t size) {
+  const std::int64_t at = n * p.groups + g, beyond = p.padding[2] + 2 * kWidth;
+  return at * size >= beyond && (p.batch * p.groups - at - 1) * size >= beyond;
 }
 
 /// Some neighbouring positions of a line, side by side in a vector.
@@ -76,7 +75,7 @@ struct ShortGradient {
     const std::int64_t out = p.out[2], line = p.in_channels / p.groups * p.in[2];
     for (const std::int64_t end = n + samples; n < end; ++n, signal += out) {
       const float* from = x + (n * p.groups + g) * line;
-      const bool amid = is_amid(p, n, g);
+      const bool amid = is_amid(p, n, g, line);
       // What is written too much is overwritten by the next sample.
       for (std::int64_t i = 0; i < out; i += kWidth)
         for (std::int64_t k = 0; k < rows(); ++k)

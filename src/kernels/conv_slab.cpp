@@ -67,22 +67,28 @@ class ShortLines {
  public:
   static constexpr std::int64_t kMost = 4 * kLanes<float>;
 
-  ShortLines(std::int64_t n, std::int64_t skip, std::int64_t end) : n_(n) {
+  ShortLines(std::int64_t n, std::int64_t skip, std::int64_t end)
+      : n_(n), before_(skip), behind_(n + kLanes<float> - end) {
     for (std::int64_t i = 0; i < n; i += kLanes<float>) lanes_[i / kLanes<float>] = lanes_between(skip - i, end - i);
   }
   /// y[l, i] = x[l, i] for those elements of `count` lines, else 0; lines of x are `pitch` apart
   void copy(const float* x, std::int64_t pitch, std::int64_t count, float* y) const {
-    if (n_ <= kLanes<float>) {
+    // Whether other lines lie where whole vectors pass the ends of line l.
+    const auto amid = [ =, this ](std::int64_t l) __attribute__((always_inline)) {
+      return l * pitch >= before_ && (count - 1 - l) * pitch >= behind_;
+    };
+    if (kVectorWidth == 64 && n_ <= kLanes<float>) {
       const LaneMask lanes = lanes_[0];
-      for (std::int64_t l = 0; l < count; ++l, x += pitch, y += n_) store(load_lanes(lanes, x), y);
+      for (std::int64_t l = 0; l < count; ++l, x += pitch, y += n_) store(load_lanes(lanes, x, amid(l)), y);
       return;
     }
     for (std::int64_t l = 0; l < count; ++l, x += pitch, y += n_)
-      for (std::int64_t i = 0; i < n_; i += kLanes<float>) store(load_lanes(lanes_[i / kLanes<float>], x + i), y + i);
+      for (std::int64_t i = 0; i < n_; i += kLanes<float>)
+        store(load_lanes(lanes_[i / kLanes<float>], x + i, amid(l)), y + i);
   }
 
  private:
-  std::int64_t n_;
+  std::int64_t n_, before_, behind_;
   LaneMask lanes_[kMost / kLanes<float>];
 };
 
@@ -131,9 +137,11 @@ constexpr std::int64_t kLongestWhole = 16 * kLanes<float>;
           continue;
         }
         const float* const line = x + h * s.signal_line;
+        const bool amid = c * s.signal_size + h * s.signal_line >= kLanes<float> &&
+                          (n - 1 - c) * s.signal_size + (height.length - 1 - h) * s.signal_line >= kLanes<float>;
         const auto read = [&](std::int64_t i) {
           const auto& part = parts[i / kLanes<float>];
-          return load_lanes(part.lanes, line + part.at);
+          return load_lanes(part.lanes, line + part.at, amid);
         };
         if (grids == 1) {
           std::int64_t i = 0;

@@ -38,14 +38,14 @@ using AsManyFloats = Several<float, kDoubles>::type;
 
 template <int... I>
 [[gnu::always_inline]] inline AsManyFloats half_of(const Vector<float>& v, int half, std::integer_sequence<int, I...>) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
-  // GCC 12 would exchange the halves, which takes several times as long on some processors.
-  if (half != 0) return _mm256_extractf128_ps(v, 1);
-#endif
   return half == 0 ? __builtin_shufflevector(v, v, I...) : __builtin_shufflevector(v, v, (kDoubles + I)...);
 }
 /// The first half of a vector of floats (0) or the second one (1).
 [[gnu::always_inline]] inline AsManyFloats half_of(const Vector<float>& v, int half) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  // GCC 12 would move halves across, which takes AMD's older processors several times as long.
+  if (half == 1) return _mm256_extractf128_ps(v, 1);
+#endif
   return half_of(v, half, std::make_integer_sequence<int, kDoubles>());
 }
 template <int... I>

@@ -186,6 +186,67 @@ void forward_quads(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T
   pool_quads<T>(x + place, place, p.w.out, y, index);
 }
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+
+/// Whether windows are in one row each, so that places would take most of the time.
+bool takes_values(const MaxPool& p) { return is_one_row(p) && RowMaxima<float>::fits(p.w) && p.w.window.kernel <= 16; }
+
+/// A row of windows whose places nobody asks for: those that no border cuts off a vector at a time.
+[[gnu::noinline]] void forward_values(const MaxPool& p, const Taps& d, const Taps& h, const float* x, float* y,
+                                      std::int64_t*) {
+  using V = Vector<float>;
+  constexpr int N = kLanes<float>;
+  const Window1d& w = p.w.window;
+  const std::int64_t s = w.stride, step = w.dilation, taps = w.kernel, in = p.w.in, out = p.w.out;
+  const std::int64_t start = -w.padding_left, place = (d.first * p.h.in + h.first) * in;
+  x += place;
+  // A vector's last window reads so much behind its beginning; beyond the row it may, but not beyond the plane.
+  const std::int64_t reach = (taps - 1) * step, most = reach + (s == 2 ? 1 : 0), room = p.d.in * p.h.in * in - place;
+  const std::int64_t begin = std::min(out, (s - 1 - start) / s);
+  const std::int64_t inside = start + reach < in ? std::min(out, (in - 1 - reach - start) / s + 1) : 0;
+  std::int64_t o = begin;
+  const auto take = [&](const auto& read, const auto& ordered) __attribute__((always_inline)) {
+    for (; o < inside && start + (o + N - 1) * s + most < room; o += N) {
+      const float* from = x + start + o * s;
+      V best = read(from);
+      for (std::int64_t t = 1; t < taps; ++t) {
+        from += step;
+        const V v = read(from);
+        best = exceeds(v, best) ? v : best;
+      }
+      store_lanes(ordered(best), inside - o, y + o);
+    }
+  };
+  const auto same = [](const V& v) __attribute__((always_inline)) { return v; };
+  if (s == 1)
+    take(
+        [](const float* from) __attribute__((always_inline)) { return load(from); }, same);
+  else if (s == 2)
+    take(
+        [](const float* from)
+            __attribute__((always_inline)) { return V(PairLanes<float>::of_pairs<0>(load(from), load(from + N))); },
+        [](const V& v) __attribute__((always_inline)) { return V(PairLanes<float>::ordered(v)); });
+  else
+    take(
+        [=](const float* from)
+            __attribute__((always_inline)) { return every<V>(from, s, std::make_integer_sequence<int, N>()); },
+        same);
+  o = std::min(o, std::max(inside, begin));
+  for (std::int64_t i = 0; i < out; ++i) {
+    if (i == begin) i = o;
+    if (i == out) break;
+    const Taps cut = window_taps(w, in, i);
+    float best = x[cut.first];
+    for (std::int64_t at = cut.first; at < cut.last; at += cut.step) {
+      best = x[at] > best ? x[at] : best;
+      best = x[at] != x[at] ? x[at] : best;
+    }
+    y[i] = best;
+  }
+}
+
+#endif
+
 /// Whether planes of one row may as well be the rows of one plane, which are worked on some at a time.
 bool is_joined(const MaxPool& p) {
   return p.d.in == 1 && p.h.in == 1 && is_one_row(p) && p.planes > 1 && p.w.in > 0 &&
@@ -220,12 +281,17 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
   const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in;
   if (takes_planes(p)) return forward_planes(p.planes, size, x, y, index);
   // Places of float32 take 32 bits.
-  const bool small = is_small<T>(p), has_room = sizeof(T) == 8 || p.has_narrow_places();
+  bool small = is_small<T>(p);
+  const bool has_room = sizeof(T) == 8 || p.has_narrow_places();
   auto row = has_room && goes_by_rows<T>(p) ? nullptr : forward_row<T>;
   if constexpr (std::is_same_v<T, float>)
     if (row != nullptr && has_room && goes_by_columns(p)) row = forward_columns;
   if constexpr (kVectorWidth == 64)
     if (is_in_quads<T>(p)) row = forward_quads<T>;
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  if constexpr (std::is_same_v<T, float>)
+    if (index == nullptr && takes_values(p)) small = false, row = forward_values;
+#endif
   const bool is_far = double(p.planes) * double(size) * sizeof(T) >= kFarRead;
   parallel_for(p.planes * rows, size / rows + p.w.out, [=, &p](std::int64_t first, std::int64_t last) {
     if (row == nullptr && !small) return pool_rows(p, first, last, x, y, index);

@@ -14,6 +14,12 @@
 
 namespace taper::kernels {
 
+/// x_0, x_s, x_2s, ...
+template <class V, class T, int... l>
+[[gnu::always_inline]] inline V every(const T* x, std::int64_t s, std::integer_sequence<int, l...>) {
+  return V{x[l * s]...};
+}
+
 /// The windows of rows of one width, some neighbours of them at a time. Places are below 2^30 for float32.
 template <class T>
 class RowMaxima {
@@ -141,32 +147,8 @@ class RowMaxima {
     }
   }
 
-  /// best_o = max(best_o, x_{s o}, x_{s o + step}, ...) over K taps, s being the stride, `where` following it; `at` is
-  /// the place of x_0.
-  template <int K>
-  void take_taps(const T* x, Place at, std::int64_t n, T* best, Place* where) const {
-    const std::int64_t s = w_.stride, step = w_.dilation;
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t o = 0; o < n; ++o, at += static_cast<Place>(s)) {
-      T b = best[o];
-      Place w = where[o];
-      const auto take_tap = [&](int t) {
-        const T v = x[o * s + t * step];
-        const bool is_taken = exceeds(v, b);
-        b = is_taken ? v : b;
-        w = is_taken ? at + static_cast<Place>(t * step) : w;
-      };
-      // Written out: a loop inside would keep the outer one from becoming vectors.
-      take_tap(0);
-      if constexpr (K > 1) take_tap(1);
-      if constexpr (K > 2) take_tap(2);
-      best[o] = b;
-      where[o] = w;
-    }
-  }
-
-  /// The same for windows more than two elements apart: those that no border cuts off tap by tap, the others one by
-  /// one.
+  /// The same for windows more than two elements apart: those that no border cuts off a vector at a time, the others
+  /// one by one.
   [[gnu::noinline]] void find_apart(const T* x, Place place, std::int64_t room, Row& row) const {
     const std::int64_t s = w_.stride, step = w_.dilation, taps = w_.kernel, reach = (taps - 1) * step, in = axis_.in;
     const std::int64_t begin = std::min(n_, start_ < 0 ? (-start_ + s - 1) / s : 0),
@@ -174,20 +156,20 @@ class RowMaxima {
     const std::int64_t first = start_ + begin * s, whole = (end - begin + N - 1) / N * N;
     // Vectors are completed by windows that nobody asks for where that stays within the planes.
     const bool completes = end - begin > 1 && first + (whole - 1) * s + reach < room;
-    const std::int64_t n = completes ? whole : end - begin;
-    T* const best = row.best + begin;
-    Place* const where = row.where + begin;
-    for (std::int64_t o = 0; o < n; ++o) best[o] = kLowest, where[o] = place + static_cast<Place>(first + o * s);
-    for (std::int64_t t = 0; t < taps;) {
-      const Place at = place + static_cast<Place>(first + t * step);
-      const T* const from = x + first + t * step;
-      if (taps - t < 3)
-        take_taps<1>(from, at, n, best, where), t += 1;
-      else
-        take_taps<3>(from, at, n, best, where), t += 3;
+    const std::int64_t last = begin + (completes ? whole : (end - begin) / N * N);
+    const Places begins_at = begins(first) + place;
+    for (std::int64_t o = begin; o < last; o += N) {
+      const T* from = x + start_ + o * s;
+      Places at = begins_at + static_cast<Place>((o - begin) * s), where = at;
+      V best = every<V>(from, s, std::make_integer_sequence<int, N>());
+      for (std::int64_t t = 1; t < taps; ++t) {
+        from += step, at += static_cast<Place>(step);
+        take_larger(every<V>(from, s, std::make_integer_sequence<int, N>()), at, best, where);
+      }
+      row.put(o, best, where);
     }
     find_one_by_one(x, place, 0, begin, row);
-    find_one_by_one(x, place, end, n_, row);
+    find_one_by_one(x, place, std::min(last, end), n_, row);
   }
 
   /// What the windows [first, last) find in a row, which a border may cut off.

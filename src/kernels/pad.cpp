@@ -140,8 +140,10 @@ void replicate_row_grad(const PadPlan& p, const PadAxis& last, std::int64_t row,
       if (end == last.in)
         for (std::int64_t i = behind; i < last.out; ++i) sum[end - 1 - begin] += static_cast<double>(from[i]);
     });
-    if (add)
-      for (std::int64_t j = begin; j < end; ++j) sum[j - begin] += static_cast<double>(dx[j]);
+    for (std::int64_t j = begin; add && j < end; ++j) {
+      asm volatile("");  // seldom done: no vectors
+      sum[j - begin] += static_cast<double>(dx[j]);
+    }
     for (std::int64_t j = begin; j < end; ++j) dx[j] = static_cast<T>(sum[j - begin]);
   }
 }
