@@ -69,12 +69,10 @@ struct Lanes<N, kMost, true> {
   Lanes& operator+=(const Lanes& b) { return v += b.v, *this; }
   template <class T>
   Lanes& add(const T* x) {
-#if defined(__AVX2__) && defined(__FMA__)
+#if defined(__AVX512F__)
     // Times one, where products are added: where sums are, floats are converted.
     if constexpr (N == 4 && sizeof(T) == sizeof(float))
       return v = Vector(_mm256_fmadd_pd(__m256d(load(x).v), _mm256_set1_pd(1), __m256d(v))), *this;
-#endif
-#if defined(__AVX512F__)
     if constexpr (N == 8 && sizeof(T) == sizeof(float))
       return v = Vector(_mm512_fmadd_pd(__m512d(load(x).v), _mm512_set1_pd(1), __m512d(v))), *this;
 #endif

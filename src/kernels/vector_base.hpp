@@ -238,6 +238,13 @@ inline V near_shifted(V shifted) {
   return at_least<V>(Ieee<Element<V>>::whole + by_size<V>(-120, -1000), shifted);
 }
 
+/// v 2^n, where `shifted` is n + Ieee<T>::whole and neither v nor the result is too small or large to be normal.
+template <class V>
+inline V moved_by_power(V v, V shifted) {
+  return std::bit_cast<V>(std::bit_cast<BitsOf<V>>(v) +
+                          (std::bit_cast<BitsOf<V>>(shifted) << Ieee<Element<V>>::mantissa));
+}
+
 /// v 2^n, where `shifted` is n + Ieee<T>::whole and n is at most twice beyond the exponents of normal numbers.
 template <class V>
 inline V scaled_by_power(V v, V shifted) {

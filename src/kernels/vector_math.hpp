@@ -98,9 +98,26 @@ inline V vector_exp_negative(V x) {
   return scaled_down(unless_vanishing(x, 1 + rest), shifted);
 }
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+/// `vector_exp` of any numbers.
+[[gnu::noinline]] inline FullFloat exp_anywhere(FullFloat x) {
+  const auto [shifted, rest] = exp_parts(at_least<FullFloat>(kLeastPower<FullFloat>, x));
+  return scaled_by_power(unless_vanishing(x, 1 + rest), shifted);
+}
+#endif
+
 /// e^x: 0.9 ulp.
 template <class V>
 inline V vector_exp(V x) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  // Far fewer operations where all powers are normal numbers, as is usual.
+  if constexpr (std::is_same_v<V, FullFloat>) {
+    if (!is_all_from(-87, -magnitude_of(x))) [[unlikely]]
+      return exp_anywhere(at_most<V>(89, x));
+    const auto [shifted, rest] = exp_parts(x);
+    return moved_by_power(1 + rest, shifted);
+  }
+#endif
   x = at_most<V>(by_size<V>(89, 710), x);
 #ifdef __AVX512F__
   if constexpr (kInPieces<V>) return all_or_one(exp_in_pieces, x);
