@@ -63,6 +63,17 @@ template <class T>
       [](const auto& a, const auto& b) __attribute__((always_inline)) { return a + b; });
 }
 
+/// The sum of x_i^2.
+template <class T>
+double sum_of_squares(const T* x, std::int64_t n) {
+  if constexpr (kVectorWidth == 32 && sizeof(T) == sizeof(float)) {  // the library is kept small
+    // The squares are exact, so that they need no `fused`, which some processors do not run beside conversions.
+    const auto add = [](const auto& a, const auto& b) __attribute__((always_inline)) { return a + b; };
+    return fold_run<kDoubles, 8>(x, n, 0, [](auto sum, auto v) __attribute__((always_inline)) { return sum + v * v; }, add);
+  }
+  return sum_of_squares(x, n, 0);
+}
+
 /// square_c += (x_{j, c} - mean_c)^2 for `n` rows of `width` columns.
 template <class T>
 [[gnu::noinline]] void add_squares(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, const double* mean,
@@ -393,7 +404,7 @@ template <class T>
 void reduce_norm(const ReducePlan& plan, double p, const T* x, T* y) {
   if (p == 2 && in_runs(plan))
     return for_each_run(plan, x, [=, n = plan.rows.extent](std::int64_t o, const T* run) {
-      y[o] = T(std::sqrt(sum_of_squares(run, n, 0)));
+      y[o] = T(std::sqrt(sum_of_squares(run, n)));
     });
   for_each_group(plan, p == 1 || p == 2 ? 2 : 24, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     if (std::isinf(p)) return extreme_magnitudes(plan, start, width, p > 0 ? Extreme::max : Extreme::min, x, y + out);

@@ -151,6 +151,10 @@ inline FullDouble smaller(FullDouble a, FullDouble b) { return FullDouble(_mm256
 inline bool is_all_from(float least, FullFloat x) {
   return _mm256_movemask_ps(_mm256_cmp_ps(__m256(x), _mm256_set1_ps(least), _CMP_GE_OQ)) == 0xff;
 }
+inline bool is_all_within(float least, float most, FullFloat x) {
+  return _mm256_movemask_ps(_mm256_and_ps(_mm256_cmp_ps(__m256(x), _mm256_set1_ps(least), _CMP_GE_OQ),
+                                          _mm256_cmp_ps(__m256(x), _mm256_set1_ps(most), _CMP_LE_OQ))) == 0xff;
+}
 inline FullFloat permuted(FullFloat v, BitsOf<FullFloat> place) {
   return FullFloat(_mm256_permutevar8x32_ps(__m256(v), __m256i(place)));
 }

@@ -91,7 +91,7 @@ inline FullFloat exp_in_pieces(FullFloat x) {
 /// e^x for x <= 0, as `vector_exp`.
 template <class V>
 inline V vector_exp_negative(V x) {
-#ifdef __AVX512F__
+#if defined(__AVX512F__)
   if constexpr (kInPieces<V>) return all_or_one(exp_in_pieces, x);
 #endif
   const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, x));
@@ -112,7 +112,7 @@ inline V vector_exp(V x) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
   // Far fewer operations where all powers are normal numbers, as is usual.
   if constexpr (std::is_same_v<V, FullFloat>) {
-    if (!is_all_from(-87, -magnitude_of(x))) [[unlikely]]
+    if (!is_all_within(-87, 87, x)) [[unlikely]]
       return exp_anywhere(at_most<V>(89, x));
     const auto [shifted, rest] = exp_parts(x);
     return moved_by_power(1 + rest, shifted);
@@ -156,30 +156,34 @@ inline V log_of_parts(V r, V n, V beyond = V{}) {
   }
 }
 
-/// x = 2^n (1 + r) with 1 + r in [sqrt(1/2), sqrt(2)), for x from 0 on; 0, infinity and NaN give numbers of no meaning.
+/// x = 2^n (1 + r) with 1 + r in [sqrt(1/2), sqrt(2)), for normal x; 0, infinity and NaN give numbers of no meaning.
 template <class V>
 struct LogParts {
   V r, n;
 };
 
 template <class V>
-inline LogParts<V> log_parts(V x) {
+inline LogParts<V> normal_log_parts(V x) {
   using T = Element<V>;
   using Bits = BitsOf<V>;
   constexpr bool single = sizeof(T) == sizeof(float);
   constexpr int kMantissa = Ieee<T>::mantissa;
-  // A denormal x is scaled up first.
-  const auto denormal = x < std::numeric_limits<T>::min();
-  const V scaled = denormal ? x * (single ? T(0x1p25) : T(0x1p54)) : x;
   const Bits root = std::bit_cast<Bits>(each<V>(0.70710678118654752)), one = std::bit_cast<Bits>(each<V>(1));
-  const Bits from_root = std::bit_cast<Bits>(scaled) - root, low = ((Bits{} + 1) << kMantissa) - 1;
+  const Bits from_root = std::bit_cast<Bits>(x) - root, low = ((Bits{} + 1) << kMantissa) - 1;
   const V m = std::bit_cast<V>((from_root & low) + root);
   // The exponent, offset so that it is not negative, in the low bits of a number.
   const Bits exponent = ((from_root + one) >> kMantissa) & (single ? 0x1ff : 0xfff);
   const V offset = each<V>(Ieee<T>::whole) + (single ? T(127) : T(1023));
-  const V n = std::bit_cast<V>(std::bit_cast<Bits>(each<V>(Ieee<T>::whole)) + exponent) - offset -
-              (denormal ? each<V>(single ? 25 : 54) : V{});
-  return {m - 1, n};
+  return {m - 1, std::bit_cast<V>(std::bit_cast<Bits>(each<V>(Ieee<T>::whole)) + exponent) - offset};
+}
+
+/// The same of denormal numbers too, which are scaled up first.
+template <class V>
+inline LogParts<V> log_parts(V x) {
+  constexpr bool single = sizeof(Element<V>) == sizeof(float);
+  const auto denormal = x < std::numeric_limits<Element<V>>::min();
+  const auto [r, n] = normal_log_parts(denormal ? x * each<V>(single ? 0x1p25 : 0x1p54) : x);
+  return {r, n - (denormal ? each<V>(single ? 25 : 54) : V{})};
 }
 
 #ifdef __AVX512F__
@@ -203,19 +207,38 @@ inline FullFloat log_in_pieces(FullFloat x) {
 }
 #endif
 
-/// The natural logarithm: 1.1 ulp.
+/// `vector_log` by these parts.
 template <class V>
-inline V vector_log(V x) {
+inline V log_anywhere(V x) {
   using T = Element<V>;
-#ifdef __AVX512F__
-  if constexpr (kInPieces<V>) return all_or_one(log_in_pieces, x);
-#endif
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   const auto [r, n] = log_parts(x);
   const V y = log_of_parts(r, n);
   const V positive = x < kInfinity ? y : x;
   const V some = x == 0 ? each<V>(-kInfinity) : positive;
   return x < 0 ? each<V>(std::numeric_limits<T>::quiet_NaN()) : some;
+}
+
+#if defined(__AVX2__) && !defined(__AVX512F__)
+/// `exp_anywhere` and `log_anywhere` where not all are normal numbers.
+[[gnu::noinline]] inline FullFloat log_beyond(FullFloat x) { return log_anywhere(x); }
+#endif
+
+/// The natural logarithm: 1.1 ulp.
+template <class V>
+inline V vector_log(V x) {
+#ifdef __AVX512F__
+  if constexpr (kInPieces<V>) return all_or_one(log_in_pieces, x);
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<V, FullFloat>)
+    if (is_all_within(std::numeric_limits<float>::min(), std::numeric_limits<float>::max(), x)) [[likely]] {
+      const auto [r, n] = normal_log_parts(x);
+      return log_of_parts(r, n);
+    } else {
+      return log_beyond(x);
+    }
+#endif
+  return log_anywhere(x);
 }
 
 /// log(1 + x): 1.5 ulp.
@@ -275,7 +298,14 @@ inline V vector_sigmoid(V x, V beyond = V{}) {
   using T = Element<V>;
   // e^-|x| cannot overflow; where it is small, e / (1 + e) = e - e e / (1 + e) loses less.
   const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, -magnitude_of(x)), beyond);
-  const V e = scaled_down(1 + rest, shifted), y = (x < 0 ? e : each<V>(1)) / (1 + e);
+  V e = 1 + rest;
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  if constexpr (std::is_same_v<V, FullFloat>)
+    e = is_all_within(-87, 87, x) ? moved_by_power(e, shifted) : scaled_down(e, shifted);
+  else
+#endif
+    e = scaled_down(e, shifted);
+  const V y = (x < 0 ? e : each<V>(1)) / (1 + e);
   return ((x < 0) & (e < T(0.5))) ? fused(-e, y, e) : y;
 }
 
