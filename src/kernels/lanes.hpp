@@ -126,11 +126,16 @@ class LaneSum {
  public:
   static constexpr int kLanes = 16, kVectors = kLanes / kDoubles;
 
+  [[gnu::always_inline]] LaneSum() {
+    // One by one: GCC 12 would fill all of them in memory.
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sum_[v] = Doubles{};
+  }
   [[gnu::always_inline]] Doubles& operator[](int v) { return sum_[v]; }
   [[gnu::always_inline]] double total() { return fold(sum_); }
 
  private:
-  Doubles sum_[kVectors] = {};
+  Doubles sum_[kVectors];
 };
 
 /// The sum of the terms 0 .. n - 1 of which `term(at)` gives one or several.

@@ -38,6 +38,7 @@ template <int kSome, int kTurn, class T, class FoldIn, class Join>
   constexpr int kVectors = std::min(kTurn, 4);
   using Some = Lanes<kSome>;
   typename Some::Vector all[kVectors];
+#pragma GCC unroll 4
   for (auto& lanes : all) lanes = typename Some::Vector{} + nothing;
   const T* const end = x + n;
   for (; end - x >= kTurn * kSome; x += kTurn * kSome)
@@ -66,12 +67,15 @@ template <class T>
 /// The sum of x_i^2.
 template <class T>
 double sum_of_squares(const T* x, std::int64_t n) {
-  if constexpr (kVectorWidth == 32 && sizeof(T) == sizeof(float)) {  // the library is kept small
-    // The squares are exact, so that they need no `fused`, which some processors do not run beside conversions.
-    const auto add = [](const auto& a, const auto& b) __attribute__((always_inline)) { return a + b; };
-    return fold_run<kDoubles, 8>(x, n, 0, [](auto sum, auto v) __attribute__((always_inline)) { return sum + v * v; }, add);
-  }
-  return sum_of_squares(x, n, 0);
+  if constexpr (kVectorWidth != 32 || sizeof(T) != sizeof(float)) return sum_of_squares(x, n, 0);
+  // Two at a time, as far as possible: some processors with AVX2 convert and add more slowly beside `fused`.
+  const std::int64_t half = n / 2;
+  const double last = n % 2 != 0 ? static_cast<double>(x[n - 1]) : 0;
+  const auto squares = [x, y = x + half](auto at) __attribute__((always_inline)) {
+    const auto a = at(x), b = at(y);
+    return fused(b, b, a * a);
+  };
+  return sum_of(half, squares) + last * last;
 }
 
 /// square_c += (x_{j, c} - mean_c)^2 for `n` rows of `width` columns.

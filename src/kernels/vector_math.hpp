@@ -230,13 +230,12 @@ inline V vector_log(V x) {
 #ifdef __AVX512F__
   if constexpr (kInPieces<V>) return all_or_one(log_in_pieces, x);
 #elif defined(__AVX2__)
-  if constexpr (std::is_same_v<V, FullFloat>)
-    if (is_all_within(std::numeric_limits<float>::min(), std::numeric_limits<float>::max(), x)) [[likely]] {
-      const auto [r, n] = normal_log_parts(x);
-      return log_of_parts(r, n);
-    } else {
+  if constexpr (std::is_same_v<V, FullFloat>) {
+    if (!is_all_within(std::numeric_limits<float>::min(), std::numeric_limits<float>::max(), x)) [[unlikely]]
       return log_beyond(x);
-    }
+    const auto [r, n] = normal_log_parts(x);
+    return log_of_parts(r, n);
+  }
 #endif
   return log_anywhere(x);
 }
