@@ -107,7 +107,11 @@ template <class V, int N, class Join>
         join(__builtin_shufflevector(all[0], all[0], 0, 1, 2, 3), __builtin_shufflevector(all[0], all[0], 4, 5, 6, 7));
     pair = join(__builtin_shufflevector(four, four, 0, 1), __builtin_shufflevector(four, four, 2, 3));
   } else if constexpr (sizeof(V) == 32) {
+#if defined(__AVX2__)
+    pair = join(Two(_mm256_castpd256_pd128(all[0])), Two(_mm256_extractf128_pd(all[0], 1)));
+#else
     pair = join(__builtin_shufflevector(all[0], all[0], 0, 1), __builtin_shufflevector(all[0], all[0], 2, 3));
+#endif
   } else {
     pair = all[0];
   }

@@ -71,7 +71,7 @@ double sum_of_squares(const T* x, std::int64_t n) {
   // Two at a time, as far as possible: some processors with AVX2 convert and add more slowly beside `fused`.
   const std::int64_t half = n / 2;
   const double last = n % 2 != 0 ? static_cast<double>(x[n - 1]) : 0;
-  const auto squares = [x, y = x + half](auto at) __attribute__((always_inline)) {
+  const auto squares = [ x, y = x + half ](auto at) __attribute__((always_inline)) {
     const auto a = at(x), b = at(y);
     return fused(b, b, a * a);
   };
@@ -386,12 +386,14 @@ template <class T>
                                     }))
     return;
   for_each_group(plan, 20, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    T shift[kReduceColumns] = {};
+    T shift[kReduceColumns];
+    double sum[kReduceColumns];
+    std::fill_n(shift, width, T(0));
+    std::fill_n(sum, width, 0.0);
     best_of_group(plan, start, width, Extreme::max, x, shift);
     for (std::int64_t c = 0; c < width; ++c)
       if (std::isinf(shift[c])) shift[c] = 0;
     // y = max + log(sum e^(x - max)), an infinite maximum being left out
-    double sum[kReduceColumns] = {};
     const bool run = is_run(plan, width);
     for_each_block(plan, start, [&](const Offsets& o, std::int64_t) {
       const T* const from = x + o.at[0];
