@@ -10,6 +10,7 @@ namespace taper::kernels {
 /// half a unit in the last place of a.
 struct GeluPieces {
   static constexpr float steps = 0.2545f, end = 5.36f;
+  static constexpr float eight = 3.2f;  ///< beyond no a of the first eight pieces
   static constexpr float middle[] = {0,          0.5852823f, 1.0989062f, 1.5542758f, 1.9677285f, 2.3490193f,
                                      2.7048557f, 3.0396943f, 3.3568072f, 3.659038f,  3.9479918f, 4.2252765f,
                                      4.492113f,  4.7499623f, 4.9996815f, 5.2413125f};

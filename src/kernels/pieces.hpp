@@ -4,13 +4,13 @@
 
 namespace taper::kernels {
 
-/// c[0] + d (c[1] + d (c[2] + ...)) of the coefficients c[k][piece].
-template <class V, int kTerms>
+/// c[0] + d (c[1] + d (c[2] + ...)) of the coefficients c[k][piece], where all pieces are among the first kPieces.
+template <class V, int kPieces = 16, int kTerms>
 inline TwoParts<V> on_piece(const Element<V> (&c)[kTerms][16], BitsOf<V> piece, V d) {
-  V q = looked_up_in<V>(c[kTerms - 1], piece);
+  V q = looked_up_in<V, kPieces>(c[kTerms - 1], piece);
 #pragma GCC unroll 32
-  for (int k = kTerms - 2; k >= 1; --k) q = fused(q, d, looked_up_in<V>(c[k], piece));
-  const V first = looked_up_in<V>(c[0], piece), high = fused(q, d, first);
+  for (int k = kTerms - 2; k >= 1; --k) q = fused(q, d, looked_up_in<V, kPieces>(c[k], piece));
+  const V first = looked_up_in<V, kPieces>(c[0], piece), high = fused(q, d, first);
   return {high, fused(q, d, first - high)};
 }
 

@@ -309,10 +309,12 @@ inline V division_rest(V a, V q, V d) {
 #endif
 }
 
-/// table[index % 16] in every lane.
-template <class V>
+/// table[index % kPieces] in every lane; kPieces may be 8 if those are a vector's lanes.
+template <class V, int kPieces = 16>
 inline V looked_up_in(const Element<V> (&table)[16], BitsOf<V> index) {
-  if constexpr (requires { looked_up(table, index); }) {
+  if constexpr (kPieces == 8) {
+    return permuted(load(table), index);
+  } else if constexpr (requires { looked_up(table, index); }) {
     return looked_up(table, index);
   } else {
     constexpr int kLanes = static_cast<int>(sizeof(V) / sizeof(Element<V>));
