@@ -67,15 +67,18 @@ template <class T>
 /// The sum of x_i^2.
 template <class T>
 double sum_of_squares(const T* x, std::int64_t n) {
-  if constexpr (kVectorWidth != 32 || sizeof(T) != sizeof(float)) return sum_of_squares(x, n, 0);
-  // Two at a time, as far as possible: some processors with AVX2 convert and add more slowly beside `fused`.
-  const std::int64_t half = n / 2;
-  const double last = n % 2 != 0 ? static_cast<double>(x[n - 1]) : 0;
-  const auto squares = [ x, y = x + half ](auto at) __attribute__((always_inline)) {
-    const auto a = at(x), b = at(y);
-    return fused(b, b, a * a);
-  };
-  return sum_of(half, squares) + last * last;
+  if constexpr (kVectorWidth != 32 || sizeof(T) != sizeof(float)) {  // the library is kept small
+    return sum_of_squares(x, n, 0);
+  } else {
+    // Two at a time, as far as possible: some processors with AVX2 convert and add more slowly beside `fused`.
+    const std::int64_t half = n / 2;
+    const double last = n % 2 != 0 ? static_cast<double>(x[n - 1]) : 0;
+    const auto squares = [ x, y = x + half ](auto at) __attribute__((always_inline)) {
+      const auto a = at(x), b = at(y);
+      return fused(b, b, a * a);
+    };
+    return sum_of(half, squares) + last * last;
+  }
 }
 
 /// square_c += (x_{j, c} - mean_c)^2 for `n` rows of `width` columns.

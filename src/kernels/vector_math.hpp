@@ -91,38 +91,32 @@ inline FullFloat exp_in_pieces(FullFloat x) {
 /// e^x for x <= 0, as `vector_exp`.
 template <class V>
 inline V vector_exp_negative(V x) {
-#if defined(__AVX512F__)
+#ifdef __AVX512F__
   if constexpr (kInPieces<V>) return all_or_one(exp_in_pieces, x);
 #endif
   const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, x));
   return scaled_down(unless_vanishing(x, 1 + rest), shifted);
 }
 
+/// Whether e^x is a normal number in all lanes, where that saves operations.
+template <class V>
+inline bool has_normal_power([[maybe_unused]] V x) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
-/// `vector_exp` of any numbers.
-[[gnu::noinline]] inline FullFloat exp_anywhere(FullFloat x) {
-  const auto [shifted, rest] = exp_parts(at_least<FullFloat>(kLeastPower<FullFloat>, x));
-  return scaled_by_power(unless_vanishing(x, 1 + rest), shifted);
-}
+  if constexpr (std::is_same_v<V, FullFloat>) return is_all_within(-87, 87, x);
 #endif
+  return false;
+}
 
 /// e^x: 0.9 ulp.
 template <class V>
 inline V vector_exp(V x) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
-  // Far fewer operations where all powers are normal numbers, as is usual.
-  if constexpr (std::is_same_v<V, FullFloat>) {
-    if (!is_all_within(-87, 87, x)) [[unlikely]]
-      return exp_anywhere(at_most<V>(89, x));
-    const auto [shifted, rest] = exp_parts(x);
-    return moved_by_power(1 + rest, shifted);
-  }
-#endif
   x = at_most<V>(by_size<V>(89, 710), x);
 #ifdef __AVX512F__
   if constexpr (kInPieces<V>) return all_or_one(exp_in_pieces, x);
 #endif
   const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, x));
+  if (has_normal_power(x)) [[likely]]
+    return moved_by_power(1 + rest, shifted);
   return scaled_by_power(unless_vanishing(x, 1 + rest), shifted);
 }
 
@@ -220,7 +214,7 @@ inline V log_anywhere(V x) {
 }
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
-/// `exp_anywhere` and `log_anywhere` where not all are normal numbers.
+/// `log_anywhere`, where not all are normal numbers.
 [[gnu::noinline]] inline FullFloat log_beyond(FullFloat x) { return log_anywhere(x); }
 #endif
 
@@ -276,7 +270,9 @@ inline V vector_tanh(V x) {
   if constexpr (kInPieces<V>) return all_or_one(tanh_in_pieces, x);
 #endif
   // tanh a = 1 - 2 / (e^2a + 1), or a + a^3 p(a^2) where that cancels
-  const V a = magnitude_of(x), s = x * x, far = 1 - 2 / (vector_exp(a + a) + 1);
+  const V a = magnitude_of(x), s = x * x;
+  const auto [shifted, rest] = exp_parts(at_most<V>(by_size<V>(40, 80), a + a));  // from there on it is 1
+  const V far = 1 - 2 / ((1 + rest) * power_of_two(shifted) + 1);
   V p;
   if constexpr (sizeof(T) == sizeof(float)) {
     constexpr T kP[] = {-3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f, 2.06390887954e-2f,
@@ -297,13 +293,7 @@ inline V vector_sigmoid(V x, V beyond = V{}) {
   using T = Element<V>;
   // e^-|x| cannot overflow; where it is small, e / (1 + e) = e - e e / (1 + e) loses less.
   const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, -magnitude_of(x)), beyond);
-  V e = 1 + rest;
-#if defined(__AVX2__) && !defined(__AVX512F__)
-  if constexpr (std::is_same_v<V, FullFloat>)
-    e = is_all_within(-87, 87, x) ? moved_by_power(e, shifted) : scaled_down(e, shifted);
-  else
-#endif
-    e = scaled_down(e, shifted);
+  const V e = has_normal_power(x) ? moved_by_power(1 + rest, shifted) : scaled_down(1 + rest, shifted);
   const V y = (x < 0 ? e : each<V>(1)) / (1 + e);
   return ((x < 0) & (e < T(0.5))) ? fused(-e, y, e) : y;
 }
