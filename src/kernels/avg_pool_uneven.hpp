@@ -86,11 +86,6 @@ alignas(64) inline constexpr std::int32_t kLastLanes[16] = {0, 0, 0, 0, 0, 0, 0,
   return Eight(_mm256_maskload_ps(x, reinterpret_cast<__m256i>(mask)));
 }
 
-/// Of four lanes, and zeros in the others.
-[[gnu::always_inline]] inline Eight load_four_masked(const float* x, EightInts mask) {
-  return Eight(_mm256_zextps128_ps256(_mm_maskload_ps(x, _mm256_castsi256_si128(reinterpret_cast<__m256i>(mask)))));
-}
-
 template <class V, class T>
 [[gnu::always_inline]] inline V load_as(const T* x) {
   V v;
@@ -98,12 +93,101 @@ template <class V, class T>
   return v;
 }
 
+/// Eight windows that hold `count` elements in front of `end`: `most` or one fewer.
+#ifdef __AVX512F__
+/// Of four lanes, and zeros in the others.
+[[gnu::always_inline]] inline Eight load_four_masked(const float* x, EightInts mask) {
+  return Eight(_mm256_zextps128_ps256(_mm_maskload_ps(x, _mm256_castsi256_si128(reinterpret_cast<__m256i>(mask)))));
+}
+
+class EightWindows {
+ public:
+  [[gnu::always_inline]] EightWindows(const float* x, EightInts end, EightInts count, std::int64_t most)
+      : whole_((most - 1) / 8), is_four_(whole_ > 0 && most <= 12) {
+    // Eight elements that end where the window does, and in front of them what is left over, the last of eight or four.
+#pragma GCC unroll 8
+    for (int l = 0; l < 8; ++l) {
+      at_[l] = x + (end[l] - 8 * whole_);
+      mask_[l] = load_as<EightInts>(kLastLanes + (count[l] - 8 * whole_ + (is_four_ ? 4 : 0)));
+    }
+  }
+  /// The sums of their elements, or of those `further`.
+  [[gnu::always_inline]] Eight sums(std::int64_t further) const {
+    constexpr EightLanes all;
+    Eight v[8];
+#pragma GCC unroll 8
+    for (int l = 0; l < 8; ++l) {
+      const float* const end_of_part = at_[l] + further;
+      v[l] = is_four_ ? load_four_masked(end_of_part - 4, mask_[l]) : load_masked(end_of_part - 8, mask_[l]);
+    }
+    if (whole_ > 0)
+#pragma GCC unroll 8
+      for (int l = 0; l < 8; ++l) v[l] += load_as<Eight>(at_[l] + further);
+    const Eight low = sum_in_turn<2>(sum_in_turn<1>(v[0], v[1], all), sum_in_turn<1>(v[2], v[3], all), all);
+    const Eight high = sum_in_turn<2>(sum_in_turn<1>(v[4], v[5], all), sum_in_turn<1>(v[6], v[7], all), all);
+    return sum_in_turn<4>(low, high, all);
+  }
+
+ private:
+  const std::int64_t whole_;
+  const bool is_four_;
+  const float* at_[8];
+  EightInts mask_[8];
+};
+#else
+class EightWindows {
+ public:
+  [[gnu::always_inline]] EightWindows(const float* x, EightInts end, EightInts count, std::int64_t most)
+      : fours_((most - 1) / 4) {
+    // Some fours end where the window does; of the four that it begins with, the first are left over.
+    const std::int32_t* behind[8];
+#pragma GCC unroll 8
+    for (int l = 0; l < 8; ++l) {
+      end_[l] = x + end[l];
+      first_[l] = end_[l] - count[l];
+      behind[l] = kLastLanes + (8 + 4 * fours_ - count[l]);
+    }
+#pragma GCC unroll 4
+    for (int l = 0; l < 4; ++l) left_[l] = ~reinterpret_cast<EightInts>(two_fours(behind, l, 0));
+  }
+  /// The sums of their elements, or of those `further`.
+  [[gnu::always_inline]] Eight sums(std::int64_t further) const {
+    Eight v[4];
+#pragma GCC unroll 4
+    for (int l = 0; l < 4; ++l) {
+      const auto left = reinterpret_cast<__m256i>(left_[l]);
+      if (fours_ == 0) [[unlikely]]
+        // Nothing may be read behind what holds no four; this takes ten times as long.
+        v[l] = _mm256_set_m128(_mm_maskload_ps(first_[l + 4] + further, _mm256_extracti128_si256(left, 1)),
+                               _mm_maskload_ps(first_[l] + further, _mm256_castsi256_si128(left)));
+      else
+        v[l] = _mm256_and_ps(two_fours(first_, l, further), reinterpret_cast<__m256>(left));
+    }
+    for (std::int64_t f = fours_; f > 0; --f) {
+      further -= 4;
+#pragma GCC unroll 4
+      for (int l = 0; l < 4; ++l) v[l] += Eight(two_fours(end_, l, further));
+    }
+    return _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
+  }
+
+ private:
+  /// Four elements of window l, and four of the fourth behind it.
+  template <class T>
+  [[gnu::always_inline]] static __m256 two_fours(const T* const* at, int l, std::int64_t further) {
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(load_as<__m128>(at[l] + further)),
+                                load_as<__m128>(at[l + 4] + further), 1);
+  }
+
+  const std::int64_t fours_;
+  const float *first_[8], *end_[8];
+  EightInts left_[4];
+};
+#endif
+
 /// y_o = (x_first + ... ) / count for `times` times n windows, which lie `step` elements apart
 [[gnu::noinline]] inline void average_uneven(const Uneven& u, std::int64_t n, std::int64_t times, std::int64_t step,
                                              const float* x, float* y) {
-  constexpr EightLanes all;
-  const std::int64_t whole = (most_of(u) - 1) / 8;
-  const bool is_four = whole > 0 && most_of(u) <= 12;
   // The elements behind these, some for each eight windows: no masked load makes a processor foresee the next.
   const float *behind = x + times * step, *fetched = behind;
   const std::int64_t share = is_far(u) ? 8 * times * step / n : 0;
@@ -113,28 +197,10 @@ template <class V, class T>
     const EightInts i = some_from<EightInts>(o, n), first = quotients(i, u.in, 0, u.out);
     const EightInts end = quotients(i + 1, u.in, u.out - 1, u.out), count = end - first;
     const Eight divisor = __builtin_convertvector(count, Eight);
-    // Eight elements that end where the window does, and in front of them what is left over, the last of eight or four.
-    const float* at[8];
-    EightInts mask[8];
-#pragma GCC unroll 8
-    for (int l = 0; l < 8; ++l) {
-      at[l] = x + (end[l] - 8 * whole);
-      mask[l] = load_as<EightInts>(kLastLanes + (count[l] - 8 * whole + (is_four ? 4 : 0)));
-    }
+    const EightWindows windows(x, end, count, most_of(u));
     float* to = y + o;
     for (std::int64_t t = 0; t < times; ++t, to += n) {
-      Eight v[8];
-#pragma GCC unroll 8
-      for (int l = 0; l < 8; ++l) {
-        const float* const end_of_part = at[l] + t * step;
-        v[l] = is_four ? load_four_masked(end_of_part - 4, mask[l]) : load_masked(end_of_part - 8, mask[l]);
-      }
-      if (whole > 0)
-#pragma GCC unroll 8
-        for (int l = 0; l < 8; ++l) v[l] += load_as<Eight>(at[l] + t * step);
-      const Eight low = sum_in_turn<2>(sum_in_turn<1>(v[0], v[1], all), sum_in_turn<1>(v[2], v[3], all), all);
-      const Eight high = sum_in_turn<2>(sum_in_turn<1>(v[4], v[5], all), sum_in_turn<1>(v[6], v[7], all), all);
-      const Eight averages = sum_in_turn<4>(low, high, all) / divisor;
+      const Eight averages = windows.sums(t * step) / divisor;
       std::memcpy(to, &averages, sizeof averages);
     }
   }
