@@ -229,6 +229,32 @@ class EightWindows {
   }
 }
 
+/// A vector consists of parts whose lanes go to any others of the part by one fast instruction.
+#ifdef __AVX512F__
+inline constexpr int kPart = kLanes<float>;
+
+[[gnu::always_inline]] inline Ints begins_of_parts(Ints v) { return Ints{} + v[0]; }
+[[gnu::always_inline]] inline Vector<float> load_parts(const float* x, Ints begin) { return load(x + begin[0]); }
+/// For each lane lane `from` of its part.
+[[gnu::always_inline]] inline Vector<float> taken(const Vector<float>& v, Ints from) {
+  return permuted(v, reinterpret_cast<BitsOf<Vector<float>>>(from));
+}
+#else
+inline constexpr int kPart = 4;
+
+[[gnu::always_inline]] inline Ints begins_of_parts(Ints v) {
+  return __builtin_shufflevector(v, v, 0, 0, 0, 0, 4, 4, 4, 4);
+}
+[[gnu::always_inline]] inline Vector<float> load_parts(const float* x, Ints begin) {
+  return Vector<float>(_mm256_loadu2_m128(x + begin[4], x + begin[0]));
+}
+[[gnu::always_inline]] inline Vector<float> taken(const Vector<float>& v, Ints from) {
+  const Ints bytes = from * 0x04040404 + 0x03020100;
+  return reinterpret_cast<Vector<float>>(
+      _mm256_shuffle_epi8(reinterpret_cast<__m256i>(v), reinterpret_cast<__m256i>(bytes)));
+}
+#endif
+
 /// dx_i = g_newest, and g_oldest where that is another; for `times` times n elements, whose windows lie `step` apart
 [[gnu::noinline]] inline void spread_uneven(const Uneven& u, std::int64_t n, std::int64_t times, std::int64_t step,
                                             const float* g, float* dx) {
@@ -236,14 +262,14 @@ class EightWindows {
     const std::int64_t i = std::min(done, n - kLanes<float>);
     const Ints element = some_from<Ints>(i, n), oldest = quotients(element, u.out, 0, u.in);
     const Ints newest = quotients(element + 1, u.out, -1, u.in), two = newest != oldest;
-    const auto one = reinterpret_cast<BitsOf<Vector<float>>>(newest - oldest[0]),
-               other = reinterpret_cast<BitsOf<Vector<float>>>(oldest - oldest[0]);
-    const float* from = g + oldest[0];
+    const Ints begin = begins_of_parts(oldest);
+    const Ints one = newest - begin, other = oldest - begin;
+    const float* from = g;
     float* to = dx + i;
     for (std::int64_t t = 0; t < times; ++t, from += step, to += n) {
-      const Vector<float> v = load(from);
-      const Ints more = reinterpret_cast<Ints>(permuted(v, other)) & two;
-      store<float>(permuted(v, one) + reinterpret_cast<Vector<float>>(more), to);
+      const Vector<float> v = load_parts(from, begin);
+      const Ints more = reinterpret_cast<Ints>(taken(v, other)) & two;
+      store<float>(taken(v, one) + reinterpret_cast<Vector<float>>(more), to);
     }
   }
 }
@@ -283,8 +309,9 @@ inline bool forward_uneven(const Uneven& u, const float* x, float* y) {
 }
 /// The gradients are those of other loops, bit for bit: these serve where they are faster.
 inline bool backward_uneven(const Uneven& u, const float* dy, float* dx) {
-  // The elements of a vector lie in at most as many windows as it has lanes.
-  if (!is_small(u) || 8 * u.out > 7 * u.in) return false;
+  // The elements of a part, or of half an AVX-512 vector, lie in at most as many windows as it has lanes.
+  constexpr std::int64_t kShare = std::min(kPart, 8);
+  if (!is_small(u) || kShare * u.out > (kShare - 1) * u.in) return false;
   // Vectors that fill whole lines are stored faster, which pays for more different ones where each repeats.
   const std::int64_t whole = kLanes<float> / std::gcd(u.in, std::int64_t{kLanes<float>});
   const std::int64_t n = 16 * whole <= u.periods ? whole : periods_at_once(u, u.in, kLanes<float>);
