@@ -12,6 +12,9 @@ inline constexpr int kPage = 4096;
 /// does not see to everywhere.
 extern std::uintptr_t memory_ahead;
 
+/// Bytes of results from which on nobody finds them in a cache any more.
+extern std::int64_t beyond_caches;
+
 /// The same for loops that read one row in its order; 0 where the processor fetches the next page by itself and is
 /// slower when asked.
 extern std::uintptr_t row_ahead;

@@ -122,7 +122,7 @@ struct Line {
 template <int K, class A, class T>
 [[gnu::noinline]] void sum_few_rows(const T* x, std::int64_t step, std::int64_t k, std::int64_t n, const Row* rows,
                                     const Line<A, T>* lines, std::int64_t count, bool scales, bool add, A* sum,
-                                    std::int64_t pitch) {
+                                    std::int64_t pitch, std::uintptr_t ahead = 0) {
   constexpr int kParts = kLanes<T> / kLanes<A>;
   static_assert(kParts <= 2);
   // No loop, which would keep the sums in memory.
@@ -133,7 +133,9 @@ template <int K, class A, class T>
   for (std::int64_t l = 0; l < count; ++l, sum += pitch) {
     const T* const from = x + rows[l].from;
     const A* const by = lines[l].by;
-    const auto store_sum = [=](std::int64_t c, const auto& load_at) __attribute__((always_inline)) {
+    Next next(reinterpret_cast<const char*>(from), static_cast<std::int64_t>(ahead));
+    const auto store_sum = [ =, &next ](std::int64_t c, const auto& load_at) __attribute__((always_inline)) {
+      if (ahead > 0) next.fetch(k * kVectorWidth);
       Vector<A> s[kParts];
       each_part([&](auto p) { s[p] = add ? load<A>(sum + c + p * kLanes<A>) : -Vector<A>{}; });
       const T* at = from + c;
@@ -184,8 +186,9 @@ template <class A, class T>
                                  std::int64_t lines, const Line<A, T>* line, bool scales, A* sum, std::int64_t pitch,
                                  bool is_far) {
   constexpr std::int64_t kFew = std::is_same_v<A, float> ? 4 : 2, kMany = std::is_same_v<T, float> ? 16 : 2;
-  // So many rows are asked for at once.
-  const std::int64_t near = std::max<std::int64_t>(4, 4096 / std::int64_t{sizeof(T)} / step / 4 * 4);
+  // Rows of a page are taken together, or four.
+  constexpr std::int64_t kNear = detail::kPage / sizeof(T);
+  const std::int64_t near = std::is_same_v<A, float> ? 4 : std::max<std::int64_t>(4, kNear / step / 4 * 4);
   for (std::int64_t l = 0, some = 1; l < lines; l += some, sum += some * pitch) {
     const std::int64_t count = rows[l].count;
     // Lines of as many rows are summed by one loop.
@@ -196,7 +199,7 @@ template <class A, class T>
     for (std::int64_t o = 0; o < outer.count; ++o)
       for (std::int64_t i = 0, most; i < count; i += most) {
         most = std::min(count - i, kMany);
-        if (is_far && most > near) most = near;
+        if (is_far && most > near && (near == 4 || most * step > kNear)) most = near;
         auto* sum_some = sum_few_rows<1, A, T>;
         if constexpr (std::is_same_v<A, T>)
           if (most == 2) sum_some = sum_few_rows<2, A, T>;
@@ -205,8 +208,8 @@ template <class A, class T>
         if constexpr (std::is_same_v<T, float>)
           if (most > 1 && (count > kFew || !std::is_same_v<A, T>)) sum_some = sum_few_rows<0, A, T>;
         const T* const from = x + o * outer.step + i * step;
-        if (is_far) fetch_run(from + rows[l].from, most * step, line_ahead());
-        sum_some(from, step, most, n, rows + l, line + l, some, scales, o + i > 0, sum, pitch);
+        sum_some(from, step, most, n, rows + l, line + l, some, scales, o + i > 0, sum, pitch,
+                 is_far ? line_ahead() : 0);
       }
   }
 }

@@ -33,7 +33,7 @@ class Pass {
         add_(add),
         read_(bytes(c.d.from, c.h.from, c.w.from)),
         filled_(bytes(c.d.to, c.h.to, c.w.to)),
-        streams_(filled_ >= kStreamed),
+        streams_(filled_ >= static_cast<double>(beyond_caches)),
         is_far_(is_far()),
         ahead_(ahead()),
         in_registers_(has_copies_ && !add && !streams_ && !differs() && way_ == Way::spread && c.w.least() == 1 &&
@@ -172,6 +172,7 @@ class Pass {
     SmallRows<A> rows;
     rows.width = c_.w.from, rows.to_width = c_.w.to;
     rows.zeros = b.sums, rows.is_far = is_memory(), rows.ahead = ahead_;
+    rows.streams = streams_ && !add_ && c_.w.to % kLanes<A> == 0 && lanes_until_aligned(y_) == 0;
     rows.windows = c_.backward ? c_.h.from : c_.h.to;
     const bool scales_before = scales_small_before();
     rows.by_step = differs() && !scales_before ? 1 : 0;

@@ -25,6 +25,7 @@ struct SmallRows {
   const T* zeros;        ///< read in the place of rows beside the source
   bool is_far;           ///< whether caches hardly hold what is read, or filled
   std::uintptr_t ahead;  ///< as `far_ahead`, if so
+  bool streams;          ///< whether gradients are stored past the caches, if that is where they are whole vectors
 
   const T* row(std::int64_t i) const {
     i -= first;
@@ -38,6 +39,9 @@ struct SmallRows {
   int class_of(std::int64_t window) const { return window == 0 ? 0 : window + 1 < windows ? 1 : 2; }
   const T* factors(std::int64_t window) const { return by[class_of(window)]; }
 };
+
+/// Whether vectors of gradients may be stored past the caches.
+inline constexpr bool kStreamsSmall = kVectorWidth == 32;
 
 /// The first vector of a row of `n` elements, and zeros behind.
 template <class T>
@@ -175,7 +179,8 @@ template <Small kind, int W, class T>
   const std::int64_t from = c / 2, n = s.to_width - c, width = s.width - from, to_width = s.to_width, last = s.to_last;
   const bool differs = kSums && s.by_step != 0;
   const auto factor = Factors<T>::at(s.by[0], 0);
-  const std::uintptr_t ahead = c == 0 ? s.ahead : 0;
+  const bool streams = kStreamsSmall && s.streams;
+  const std::uintptr_t ahead = c == 0 && !streams ? s.ahead : 0;
   T* y = s.y + c;
   Vector<T> before[2 * W] = {};  // the row of gradients before, spread
   for (std::int64_t l = s.to_first - (kSums ? 2 : 0); l < last; l += 2) {
@@ -196,14 +201,18 @@ template <Small kind, int W, class T>
     }
     if (!kSums || l >= s.to_first) {
       if (ahead > 0) fetch_run(y, 2 * to_width, ahead);
+      for (std::int64_t row = l; row < std::min(l + 2, last); ++row, y += to_width)
 #pragma GCC unroll 8
-      for (int v = 0; v < 2 * W; ++v) store_some<T>(kSums ? before[v] : next[v], n - v * kLanes<T>, y + v * kLanes<T>);
-      y += to_width;
-      if (l + 1 < last)
-#pragma GCC unroll 8
-        for (int v = 0; v < 2 * W; ++v)
-          store_some<T>(kSums ? before[v] + next[v] : next[v], n - v * kLanes<T>, y + v * kLanes<T>);
-      y += to_width;
+        for (int v = 0; v < 2 * W; ++v) {
+          const std::int64_t left = n - v * kLanes<T>;
+          T* const to = y + v * kLanes<T>;
+          if (kSums && row > l) before[v] += next[v];
+          const Vector<T>& spread = kSums ? before[v] : next[v];
+          if (!streams)
+            store_some<T>(spread, left, to);
+          else if (left > 0)
+            stream<T>(spread, to);
+        }
     }
 #pragma GCC unroll 8
     for (int v = 0; v < 2 * W; ++v) before[v] = next[v];
@@ -247,12 +256,15 @@ auto small_loop(Small kind) {
 template <class T>
 void pool_pairs(std::int64_t rows, std::int64_t width, double divisor, bool backward, const T* x, T* y) {
   const std::int64_t bytes = rows * width * std::int64_t{sizeof(T)};
-  const bool is_far = backward ? 5 * bytes >= kFarFilled : 4 * bytes >= kFarRead;
+  const bool is_far = backward ? 5 * bytes >= kFarFilled : 4 * bytes >= beyond_caches / 2;
+  const bool streams =
+      backward && 4 * bytes >= beyond_caches && 2 * width % kLanes<T> == 0 && lanes_until_aligned(y) == 0;
   parallel_for(rows, 5 * width, [=](std::int64_t first, std::int64_t last) {
     alignas(kVectorWidth) T one[2 * kLanes<T>];
     Factors<T>::set_all(one, divisor);
     SmallRows<T> all{};
     all.is_far = is_far;
+    all.streams = streams;
     all.ahead = !is_far ? 0 : backward ? far_ahead() : far_ahead(std::int64_t{2 * sizeof(T)} * width);
     all.zeros = x, all.windows = rows;
     all.by[0] = all.by[1] = all.by[2] = one;
@@ -260,6 +272,7 @@ void pool_pairs(std::int64_t rows, std::int64_t width, double divisor, bool back
     all.rows = from * n, all.width = from * width, all.to_last = to * n, all.to_width = to * width;
     all.x = x + first * from * all.width, all.y = y + first * to * all.to_width;
     backward ? small_spread<Small::pairs_back>(all) : small_strided<Small::pairs>(all);
+    if (streams) end_stream();
   });
 }
 

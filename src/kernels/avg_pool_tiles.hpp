@@ -93,7 +93,8 @@ inline void pool_tiles(std::int64_t n, std::int64_t k, double divisor, bool back
   constexpr std::int64_t kWidth = kLanes<float>;
   const double bytes = double(n) * double(k) * sizeof(float);
   // Of less than twice as much, a part is found again.
-  const bool is_far = bytes >= kFarRead, streams = bytes >= 2 * kStreamed && lanes_until_aligned(y) == 0;
+  const bool is_far = bytes >= kFarRead,
+             streams = bytes >= 2 * static_cast<double>(beyond_caches) && lanes_until_aligned(y) == 0;
   // Whole vectors of windows, so that what is filled is aligned.
   parallel_for(ceil_div(n, kWidth), (k + 1) * kWidth, [=](std::int64_t first, std::int64_t last) {
     const std::int64_t begin = first * kWidth, count = std::min(n, last * kWidth) - begin;

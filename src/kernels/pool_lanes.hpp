@@ -70,9 +70,8 @@ template <int vectors, class T>
 
 // --- results past the caches ----------------------------------------------------------------------------------------
 
-/// Bytes of results from which on nobody finds them in a cache any more: they are stored past the caches, so that what
-/// they replace is not read.
-inline constexpr std::int64_t kStreamed = std::int64_t{1} << 25;
+/// So many bytes of results are stored past the caches, so that what they replace is not read.
+using detail::beyond_caches;
 
 /// From how many elements behind y on vectors are aligned, or what has so many bytes.
 template <class T>
@@ -116,8 +115,7 @@ template <int phase, class V, int... L>
 #if defined(__AVX2__) && !defined(__AVX512F__)
   // Halves that lie side by side first: each step is then one instruction.
   constexpr int n = sizeof...(L), half = n / 2;
-  const V low = __builtin_shufflevector(a, b, (L < half ? L : L + half)...);
-  const V high = __builtin_shufflevector(a, b, (L < half ? L + half : L + n)...);
+  const V low = two_halves<0, 0>(a, b), high = two_halves<1, 1>(a, b);
   return __builtin_shufflevector(low, high,
                                  (L / half * half + 2 * (L % (half / 2)) + (L % half < half / 2 ? 0 : n) + phase)...);
 #else
@@ -141,7 +139,19 @@ template <class V, int... L>
 /// Lanes of two vectors side by side, from lane `first` on.
 template <int first, class V, int... L>
 [[gnu::always_inline]] inline V moved(V a, V b, LaneList<L...>) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  // Through what is half of each, so that each step is one instruction.
+  constexpr int n = sizeof...(L), half = n / 2;
+  const V middle = two_halves<1, 0>(a, b);
+  if constexpr (first < half)
+    return __builtin_shufflevector(a, middle,
+                                   (L / half * half + L % half + first + (L % half + first < half ? 0 : half))...);
+  else
+    return __builtin_shufflevector(middle, b,
+                                   (L / half * half + L % half + first - (L % half + first < n ? half : 0))...);
+#else
   return __builtin_shufflevector(a, b, (L + first)...);
+#endif
 }
 /// The same without a register for indices, for many of different `first`.
 template <int first, class V, int... L>

@@ -51,7 +51,7 @@ template <bool streams, class T, class Value>
 /// dx_{i n}, ..., dx_{i n + n - 1} = dy_i / divisor, or += with `add`
 template <class T>
 [[gnu::noinline]] void spread_runs(std::int64_t runs, std::int64_t n, double divisor, const T* dy, T* dx, bool add) {
-  const bool streams = double(runs) * double(n) * sizeof(T) >= kStreamed;
+  const bool streams = double(runs) * double(n) * sizeof(T) >= static_cast<double>(beyond_caches);
   parallel_for(runs, std::max<std::int64_t>(n, 8), [=](std::int64_t first, std::int64_t last) {
     const auto value = [=](std::int64_t i) { return static_cast<T>(static_cast<double>(dy[i]) / divisor); };
     const auto value_of = [=](std::int64_t i) { return value(first + i); };
