@@ -234,8 +234,9 @@ template <class Term>
 
 /// y_o = x_{S o} + x_{S o + step} + ... of K terms, or k for K = 0, as many windows at a time as fill a vector. Reads
 /// what windows would hold that complete the last vector, and S - 1 elements more; two vectors more where S = 2, K = 3.
-/// Memory that `is_far` is asked for before.
-template <int S, int K, class A, class T>
+/// Memory that `is_far` is asked for before; averages of windows side by side may be stored past the caches, in whole
+/// vectors.
+template <int S, int K, class A, class T, bool streams = false>
 [[gnu::noinline]] void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k,
                                 std::int64_t step, std::int64_t by_step, bool is_far) {
   using All = std::make_integer_sequence<int, kLanes<A>>;
@@ -276,7 +277,10 @@ template <int S, int K, class A, class T>
       } else {
         v = sum(at);
       }
-      store_some<A>(factor.times(v), n - o, line.to + o);
+      if constexpr (streams)
+        stream<T>(factor.times(v), line.to + o);
+      else
+        store_some<A>(factor.times(v), n - o, line.to + o);
     }
   }
 }

@@ -16,7 +16,8 @@ namespace taper::kernels::average {
 inline constexpr std::int64_t kTileMost = 4, kSpreadMost = 16;
 
 /// y_i = (x_{k i} + ... + x_{k i + k - 1}) / divisor for i < n, 2 <= k <= kTileMost
-inline void average_tiles(const float* x, std::int64_t n, std::int64_t k, double divisor, bool is_far, float* y) {
+inline void average_tiles(const float* x, std::int64_t n, std::int64_t k, double divisor, bool is_far, bool streams,
+                          float* y) {
   constexpr std::int64_t kWidth = kLanes<float>;
   auto* const sum = k == 2   ? sum_taps<2, 2, float, float>
                     : k == 3 ? sum_taps<3, 3, float, float>
@@ -25,7 +26,9 @@ inline void average_tiles(const float* x, std::int64_t n, std::int64_t k, double
   Factors<float>::set_all(one, divisor);
   const std::int64_t whole = n / kWidth * kWidth, rest = n - whole;
   Line<float, float> line{x, y, one};
-  if (whole > 0) sum(&line, 1, whole, k, 1, 0, is_far);
+  if (whole > 0)
+    (kVectorWidth == 32 && streams && k == 2 ? sum_taps<2, 2, float, float, true> : sum)(&line, 1, whole, k, 1, 0,
+                                                                                         is_far);
   if (rest == 0) return;
   // The last windows fill no vector, and nothing may be read behind them.
   clear(last, k * kWidth);
@@ -91,15 +94,17 @@ inline void spread_tiles(const float*, std::int64_t, std::int64_t, double, bool,
 /// The averages of n such windows, or the gradients of their elements.
 inline void pool_tiles(std::int64_t n, std::int64_t k, double divisor, bool backward, const float* x, float* y) {
   constexpr std::int64_t kWidth = kLanes<float>;
-  const double bytes = double(n) * double(k) * sizeof(float);
-  // Of less than twice as much, a part is found again.
-  const bool is_far = bytes >= kFarRead,
-             streams = bytes >= 2 * static_cast<double>(beyond_caches) && lanes_until_aligned(y) == 0;
+  const double bytes = double(n) * double(k) * sizeof(float), filled = backward ? bytes : double(n) * sizeof(float);
+  // Of less than twice as much as they hold, caches still have a part.
+  const bool is_far = bytes >= kFarRead;
+  const bool streams = filled >= 2 * static_cast<double>(beyond_caches) && lanes_until_aligned(y) == 0;
   // Whole vectors of windows, so that what is filled is aligned.
   parallel_for(ceil_div(n, kWidth), (k + 1) * kWidth, [=](std::int64_t first, std::int64_t last) {
     const std::int64_t begin = first * kWidth, count = std::min(n, last * kWidth) - begin;
-    if (!backward) return average_tiles(x + k * begin, count, k, divisor, is_far, y + begin);
-    spread_tiles(x + begin, count, k, divisor, streams, y + k * begin);
+    if (!backward)
+      average_tiles(x + k * begin, count, k, divisor, is_far, streams, y + begin);
+    else
+      spread_tiles(x + begin, count, k, divisor, streams, y + k * begin);
     if (streams) end_stream();
   });
 }
