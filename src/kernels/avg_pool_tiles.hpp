@@ -70,7 +70,8 @@ struct Parts {
   const auto factor = Factors<float>::at(one, 0);
   // Vector v of k takes gradients floor((v lanes + l) / k) in its lanes l.
   Ints from[kSpreadMost];
-  for (std::int64_t v = 0; v < k; ++v) from[v] = quotients(some_from<Ints>(v * kWidth, k * kWidth), 1, 0, k) % kPart;
+  for (std::int64_t v = 0; v < k; ++v)
+    from[v] = places_of(quotients(some_from<Ints>(v * kWidth, k * kWidth), 1, 0, k) % kPart);
   std::int64_t i = 0;
   for (; i + kWidth <= n; i += kWidth) {
     const Parts g(factor.times(load(dy + i)));

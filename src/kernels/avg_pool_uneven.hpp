@@ -235,9 +235,10 @@ inline constexpr int kPart = kLanes<float>;
 
 [[gnu::always_inline]] inline Ints begins_of_parts(Ints v) { return Ints{} + v[0]; }
 [[gnu::always_inline]] inline Vector<float> load_parts(const float* x, Ints begin) { return load(x + begin[0]); }
-/// For each lane lane `from` of its part.
-[[gnu::always_inline]] inline Vector<float> taken(const Vector<float>& v, Ints from) {
-  return permuted(v, reinterpret_cast<BitsOf<Vector<float>>>(from));
+/// What `taken` takes for each lane, in the place of lane `from` of its part.
+[[gnu::always_inline]] inline Ints places_of(Ints from) { return from; }
+[[gnu::always_inline]] inline Vector<float> taken(const Vector<float>& v, Ints places) {
+  return permuted(v, reinterpret_cast<BitsOf<Vector<float>>>(places));
 }
 #else
 inline constexpr int kPart = 4;
@@ -248,10 +249,10 @@ inline constexpr int kPart = 4;
 [[gnu::always_inline]] inline Vector<float> load_parts(const float* x, Ints begin) {
   return Vector<float>(_mm256_loadu2_m128(x + begin[4], x + begin[0]));
 }
-[[gnu::always_inline]] inline Vector<float> taken(const Vector<float>& v, Ints from) {
-  const Ints bytes = from * 0x04040404 + 0x03020100;
+[[gnu::always_inline]] inline Ints places_of(Ints from) { return from * 0x04040404 + 0x03020100; }
+[[gnu::always_inline]] inline Vector<float> taken(const Vector<float>& v, Ints places) {
   return reinterpret_cast<Vector<float>>(
-      _mm256_shuffle_epi8(reinterpret_cast<__m256i>(v), reinterpret_cast<__m256i>(bytes)));
+      _mm256_shuffle_epi8(reinterpret_cast<__m256i>(v), reinterpret_cast<__m256i>(places)));
 }
 #endif
 
@@ -263,7 +264,7 @@ inline constexpr int kPart = 4;
     const Ints element = some_from<Ints>(i, n), oldest = quotients(element, u.out, 0, u.in);
     const Ints newest = quotients(element + 1, u.out, -1, u.in), two = newest != oldest;
     const Ints begin = begins_of_parts(oldest);
-    const Ints one = newest - begin, other = oldest - begin;
+    const Ints one = places_of(newest - begin), other = places_of(oldest - begin);
     const float* from = g;
     float* to = dx + i;
     for (std::int64_t t = 0; t < times; ++t, from += step, to += n) {
