@@ -30,24 +30,6 @@ struct Row {
   double counted;  ///< of the window in the axis, or of each of the windows that are read; 0 when that differs
 };
 
-/// y_i = x_i, or y_i += x_i with `add`, for i < n
-template <class T>
-[[gnu::always_inline]] inline void copy_run(const T* x, std::int64_t n, T* y, bool add = false) {
-  for (std::int64_t i = 0; i < n; i += kLanes<T>) {
-    if (n - i >= kLanes<T>)
-      store<T>(add ? load<T>(y + i) + load<T>(x + i) : load<T>(x + i), y + i);
-    else
-      store_first<T>(add ? load_first<T>(y + i, n - i) + load_first<T>(x + i, n - i) : load_first<T>(x + i, n - i),
-                     n - i, y + i);
-  }
-}
-
-/// y_i = 0 for i < n
-template <class T>
-[[gnu::always_inline]] inline void clear(T* y, std::int64_t n) {
-  std::memset(y, 0, static_cast<std::size_t>(n) * sizeof(T));
-}
-
 /// What is filled at once: a vector, or, past the caches, a line, which takes as long as several if it comes in parts.
 template <bool streams, class T>
 inline constexpr std::int64_t kFilled = streams ? kLine / static_cast<int>(sizeof(T)) : kLanes<T>;
@@ -116,13 +98,17 @@ struct Line {
 
 // --- columns --------------------------------------------------------------------------------------------------------
 
+/// Whether memory is asked for among the sums, which is far faster with AVX2, or in front of them.
+template <class T>
+inline constexpr bool kAsksAmong = kVectorWidth == 32 && std::is_same_v<T, float>;
+
 /// sum_c = x_c + x_{c + step} + ... of K rows, in pairs, or of k for K = 0: four in pairs at a time, then one by one.
 /// Times by_c if it `scales`; added to sum_c with `add`. For `count` lines of sums, `pitch` apart. Zeros complete the
-/// last vector.
+/// last vector. Memory `ahead` of the rows is asked for, unless that is 0.
 template <int K, class A, class T>
 [[gnu::noinline]] void sum_few_rows(const T* x, std::int64_t step, std::int64_t k, std::int64_t n, const Row* rows,
                                     const Line<A, T>* lines, std::int64_t count, bool scales, bool add, A* sum,
-                                    std::int64_t pitch, std::uintptr_t ahead = 0) {
+                                    std::int64_t pitch, [[maybe_unused]] std::uintptr_t ahead = 0) {
   constexpr int kParts = kLanes<T> / kLanes<A>;
   static_assert(kParts <= 2);
   // No loop, which would keep the sums in memory.
@@ -133,9 +119,7 @@ template <int K, class A, class T>
   for (std::int64_t l = 0; l < count; ++l, sum += pitch) {
     const T* const from = x + rows[l].from;
     const A* const by = lines[l].by;
-    Next next(reinterpret_cast<const char*>(from), static_cast<std::int64_t>(ahead));
-    const auto store_sum = [ =, &next ](std::int64_t c, const auto& load_at) __attribute__((always_inline)) {
-      if (ahead > 0) next.fetch(k * kVectorWidth);
+    const auto store_sum = [=](std::int64_t c, const auto& load_at) __attribute__((always_inline)) {
       Vector<A> s[kParts];
       each_part([&](auto p) { s[p] = add ? load<A>(sum + c + p * kLanes<A>) : -Vector<A>{}; });
       const T* at = from + c;
@@ -169,9 +153,13 @@ template <int K, class A, class T>
       });
     };
     std::int64_t c = 0;
-    for (; c + kLanes<T> <= n; c += kLanes<T>)
+    [[maybe_unused]] Next next(reinterpret_cast<const char*>(from), static_cast<std::int64_t>(ahead));
+    for (; c + kLanes<T> <= n; c += kLanes<T>) {
+      if constexpr (kAsksAmong<T>)
+        if (ahead > 0) next.fetch(k * kVectorWidth);
       store_sum(
           c, [](const T* at) __attribute__((always_inline)) { return load<T>(at); });
+    }
     if (c < n)
       store_sum(
           c, [=](const T* at) __attribute__((always_inline)) { return load_first<T>(at, n - c); });
@@ -186,9 +174,11 @@ template <class A, class T>
                                  std::int64_t lines, const Line<A, T>* line, bool scales, A* sum, std::int64_t pitch,
                                  bool is_far) {
   constexpr std::int64_t kFew = std::is_same_v<A, float> ? 4 : 2, kMany = std::is_same_v<T, float> ? 16 : 2;
-  // Rows of a page are taken together, or four.
+  // Rows of a page are read at once, or four.
   constexpr std::int64_t kNear = detail::kPage / sizeof(T);
-  const std::int64_t near = std::is_same_v<A, float> ? 4 : std::max<std::int64_t>(4, kNear / step / 4 * 4);
+  constexpr bool kFour = kAsksAmong<T> && std::is_same_v<A, float>;
+  const std::int64_t near = kFour ? 4 : std::max<std::int64_t>(4, kNear / step / 4 * 4);
+  const std::uintptr_t ahead = is_far ? line_ahead() : 0;
   for (std::int64_t l = 0, some = 1; l < lines; l += some, sum += some * pitch) {
     const std::int64_t count = rows[l].count;
     // Lines of as many rows are summed by one loop.
@@ -199,7 +189,7 @@ template <class A, class T>
     for (std::int64_t o = 0; o < outer.count; ++o)
       for (std::int64_t i = 0, most; i < count; i += most) {
         most = std::min(count - i, kMany);
-        if (is_far && most > near && (near == 4 || most * step > kNear)) most = near;
+        if (is_far && most > near && (kFour || most * step > kNear)) most = near;
         auto* sum_some = sum_few_rows<1, A, T>;
         if constexpr (std::is_same_v<A, T>)
           if (most == 2) sum_some = sum_few_rows<2, A, T>;
@@ -208,8 +198,8 @@ template <class A, class T>
         if constexpr (std::is_same_v<T, float>)
           if (most > 1 && (count > kFew || !std::is_same_v<A, T>)) sum_some = sum_few_rows<0, A, T>;
         const T* const from = x + o * outer.step + i * step;
-        sum_some(from, step, most, n, rows + l, line + l, some, scales, o + i > 0, sum, pitch,
-                 is_far ? line_ahead() : 0);
+        if (!kAsksAmong<T> && is_far) fetch_run(from + rows[l].from, most * step, ahead);
+        sum_some(from, step, most, n, rows + l, line + l, some, scales, o + i > 0, sum, pitch, ahead);
       }
   }
 }

@@ -281,8 +281,7 @@ class Pass {
     // One unit is often all, and takes less time than divisions.
     const std::int64_t slice = unit == 0 ? 0 : unit / blocks_, block = unit == 0 ? 0 : unit % blocks_;
     const std::int64_t plane = slice == 0 ? 0 : slice / c_.d.to, i = slice - plane * c_.d.to;
-    const bool is_new = is_first || (blocks_ > 1 && !repeats_);
-    if (is_new) list(repeats_ ? 0 : block, b);
+    if (is_first || (blocks_ > 1 && !repeats_)) list(repeats_ ? 0 : block, b);
     // Where windows lie side by side, all blocks are as the first one, further on.
     const std::int64_t past = repeats_ ? block * block_rows_ : 0;
     std::int64_t row_count = b.row_count;

@@ -60,6 +60,24 @@ template <class A, class T>
     store_first<A>(v, n, y);
 }
 
+/// y_i = x_i, or y_i += x_i with `add`, for i < n
+template <class T>
+[[gnu::always_inline]] inline void copy_run(const T* x, std::int64_t n, T* y, bool add = false) {
+  for (std::int64_t i = 0; i < n; i += kLanes<T>) {
+    if (n - i >= kLanes<T>)
+      store<T>(add ? load<T>(y + i) + load<T>(x + i) : load<T>(x + i), y + i);
+    else
+      store_first<T>(add ? load_first<T>(y + i, n - i) + load_first<T>(x + i, n - i) : load_first<T>(x + i, n - i),
+                     n - i, y + i);
+  }
+}
+
+/// y_i = 0 for i < n
+template <class T>
+[[gnu::always_inline]] inline void clear(T* y, std::int64_t n) {
+  std::memset(y, 0, static_cast<std::size_t>(n) * sizeof(T));
+}
+
 /// Asks for the memory of `vectors` vectors, `ahead` bytes behind x, unless that is 0.
 template <int vectors, class T>
 [[gnu::always_inline]] inline void fetch_ahead(const T* x, std::uintptr_t ahead) {
