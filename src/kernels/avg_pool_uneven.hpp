@@ -31,7 +31,7 @@ using Ints = Several<std::int32_t, kLanes<float>>::type;
 inline constexpr std::int64_t kUnevenMost = 16;
 /// Repetitions that are worked on at once: a cache line of each is still near when the next results are made of it. All
 /// of the gradients' lines should be.
-inline constexpr std::int64_t kUnevenTimes = 128, kSpreadTimes = 32;
+inline constexpr std::int64_t kUnevenTimes = 128, kSpreadTimes = kVectorWidth == 32 ? 64 : 32;
 /// The same where the elements do not fit the nearer caches, more than so many: memory is then read in order.
 inline constexpr std::int64_t kFarTimes = 8, kNear = 1 << 18;
 /// Gradients of windows that are scaled at once.
@@ -58,7 +58,7 @@ inline bool is_crowded(std::int64_t bytes) {
 /// How many periods are worked on as one, so that what is `length` long leaves few of so many lanes without work.
 [[gnu::noinline]] inline std::int64_t periods_at_once(const Uneven& u, std::int64_t length, std::int64_t lanes) {
   std::int64_t n = 1;
-  while (n < 8 && -(n * length) % lanes + lanes > n * length / 8) n *= 2;
+  while (n < 8 && (lanes - n * length % lanes) % lanes > n * length / 8) n *= 2;
   return std::min(n, u.periods);
 }
 
