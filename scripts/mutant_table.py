@@ -78,7 +78,7 @@ def average_pools():
     yield Mutant("gradients times the factors of the row before", "src/kernels/avg_pool_small.hpp",
                  "*const by = s.factors(window);", "*const by = s.factors(window - 1);", "*average pools*")
     yield Mutant("the row below the last one filled", "src/kernels/avg_pool_small.hpp",
-                 "      if (l + 1 < last)\n", "      if (l < last)\n", "*average pools*")
+                 "row < std::min(l + 2, last); ++row", "row < l + 2; ++row", "*average pools*")
     yield Mutant("whole vectors up to the first half", "src/kernels/avg_pool_small.hpp",
                  "if (std::min(width, to_width) - c >= 2 * kLanes<T>)", "if (std::min(width, to_width) - c >= kLanes<T>)",
                  "*average pools*")
