@@ -259,18 +259,20 @@ inline constexpr int kPart = 4;
 /// dx_i = g_newest, and g_oldest where that is another; for `times` times n elements, whose windows lie `step` apart
 [[gnu::noinline]] inline void spread_uneven(const Uneven& u, std::int64_t n, std::int64_t times, std::int64_t step,
                                             const float* g, float* dx) {
+  // Whether elements of a part may lie in more windows than it has lanes.
+  const bool is_dense = kPart == 4 && 4 * u.out > 3 * u.in;
   for (std::int64_t done = 0; done < n; done += kLanes<float>) {
     const std::int64_t i = std::min(done, n - kLanes<float>);
     const Ints element = some_from<Ints>(i, n), oldest = quotients(element, u.out, 0, u.in);
     const Ints newest = quotients(element + 1, u.out, -1, u.in), two = newest != oldest;
-    const Ints begin = begins_of_parts(oldest);
-    const Ints one = places_of(newest - begin), other = places_of(oldest - begin);
+    const Ints begin = begins_of_parts(oldest), begin_one = is_dense ? begins_of_parts(newest) : begin;
+    const Ints one = places_of(newest - begin_one), other = places_of(oldest - begin);
     const float* from = g;
     float* to = dx + i;
     for (std::int64_t t = 0; t < times; ++t, from += step, to += n) {
       const Vector<float> v = load_parts(from, begin);
       const Ints more = reinterpret_cast<Ints>(taken(v, other)) & two;
-      store<float>(taken(v, one) + reinterpret_cast<Vector<float>>(more), to);
+      store<float>(taken(is_dense ? load_parts(from, begin_one) : v, one) + reinterpret_cast<Vector<float>>(more), to);
     }
   }
 }
@@ -310,9 +312,8 @@ inline bool forward_uneven(const Uneven& u, const float* x, float* y) {
 }
 /// The gradients are those of other loops, bit for bit: these serve where they are faster.
 inline bool backward_uneven(const Uneven& u, const float* dy, float* dx) {
-  // The elements of a part, or of half an AVX-512 vector, lie in at most as many windows as it has lanes.
-  constexpr std::int64_t kShare = std::min(kPart, 8);
-  if (!is_small(u) || kShare * u.out > (kShare - 1) * u.in) return false;
+  // The elements of a vector lie in at most as many windows as it has lanes.
+  if (!is_small(u) || 8 * u.out > 7 * u.in) return false;
   // Vectors that fill whole lines are stored faster, which pays for more different ones where each repeats.
   const std::int64_t whole = kLanes<float> / std::gcd(u.in, std::int64_t{kLanes<float>});
   const std::int64_t n = 16 * whole <= u.periods ? whole : periods_at_once(u, u.in, kLanes<float>);
