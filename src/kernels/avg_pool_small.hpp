@@ -201,18 +201,20 @@ template <Small kind, int W, class T>
     }
     if (!kSums || l >= s.to_first) {
       if (ahead > 0) fetch_run(y, 2 * to_width, ahead);
-      for (std::int64_t row = l; row < std::min(l + 2, last); ++row, y += to_width)
+      const Vector<T>* const spread = kSums ? before : next;
+      for (std::int64_t row = l; row < std::min(l + 2, last); ++row, y += to_width) {
+        if (kSums && row > l)
 #pragma GCC unroll 8
-        for (int v = 0; v < 2 * W; ++v) {
-          const std::int64_t left = n - v * kLanes<T>;
-          T* const to = y + v * kLanes<T>;
-          if (kSums && row > l) before[v] += next[v];
-          const Vector<T>& spread = kSums ? before[v] : next[v];
-          if (!streams)
-            store_some<T>(spread, left, to);
-          else if (left > 0)
-            stream<T>(spread, to);
+          for (int v = 0; v < 2 * W; ++v) before[v] += next[v];
+        if (streams) {
+#pragma GCC unroll 8
+          for (int v = 0; v < 2 * W; ++v)
+            if (v * kLanes<T> < n) stream<T>(spread[v], y + v * kLanes<T>);
+        } else {
+#pragma GCC unroll 8
+          for (int v = 0; v < 2 * W; ++v) store_some<T>(spread[v], n - v * kLanes<T>, y + v * kLanes<T>);
         }
+      }
     }
 #pragma GCC unroll 8
     for (int v = 0; v < 2 * W; ++v) before[v] = next[v];
