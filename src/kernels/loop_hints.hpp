@@ -74,7 +74,7 @@ template <class T>
 
 /// Bytes that caches hardly hold: of what is read, or of results; and of both together where memory to be filled is
 /// asked for, as stores wait for it less than loads do.
-inline constexpr std::int64_t kFarRead = std::int64_t{1} << (kVectorWidth == 32 ? 22 : 24),
+inline constexpr std::int64_t kFarRead = std::int64_t{1} << (kVectorWidth == 32 ? 23 : 24),
                               kFarFilled = std::int64_t{3} << 23;
 
 using detail::kPage;
