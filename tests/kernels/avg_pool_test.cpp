@@ -1,9 +1,12 @@
 #include "kernels/avg_pool.hpp"
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
+#include "base/memory_ahead.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/sum_run.hpp"
 #include "support/accuracy.hpp"
@@ -468,6 +471,57 @@ TEST_CASE("averages along rows that are too much for the caches are those of eac
       for (const std::int64_t row : {std::int64_t{0}, rows / 2, rows - 1})
         CHECK(same_bits(part_of(y, row, rows), run_forward(pool(1), part_of(all, row, rows))));
     }
+}
+
+namespace {
+
+/// As if no caches held results, while it lives.
+class NoCaches {
+ public:
+  NoCaches() : before_(std::exchange(detail::beyond_caches, 0)) {}
+  NoCaches(const NoCaches&) = delete;
+  ~NoCaches() { detail::beyond_caches = before_; }
+
+ private:
+  std::int64_t before_;
+};
+
+/// `results(to)` where the first element is `shift` behind the beginning of a cache line.
+template <class Results>
+std::vector<float> stored_at(std::int64_t shift, std::int64_t count, const Results& results) {
+  std::vector<float> all(std::size_t(count + shift + 16), std::numeric_limits<float>::quiet_NaN());
+  float* line = all.data();
+  while (reinterpret_cast<std::uintptr_t>(line) % 64 != 0) ++line;
+  results(line + shift);
+  return {line + shift, line + shift + count};
+}
+
+}  // namespace
+
+TEST_CASE("averages and gradients stored past the caches are those stored in them") {
+  Draw draw(37);
+  std::vector<AvgPool> pools;
+  // Whole vectors of windows and some more, rows of whole vectors and others.
+  for (const std::int64_t n : {1024, 1030, 64, 40})
+    for (const std::int64_t k : {2, 3, 4, 7}) pools.push_back(fixed({n}, {k}, {k}, {0}, true, false, 0, 5));
+  for (const std::int64_t width : {8, 16, 48, 64, 104, 150, 176})
+    for (const std::int64_t k : {2, 3})
+      for (const bool counts : {true, false})
+        pools.push_back(fixed({30, width}, {k, k}, {2, 2}, {k / 3, k / 3}, counts, false, 0, 3));
+  pools.push_back(fixed({60}, {60}, {1}, {0}, true, false, 0, 31));
+  pools.push_back(adaptive({48, 64}, {6, 8}, 3));
+  pools.push_back(adaptive({40, 100}, {7, 9}, 3));
+  for (const AvgPool& pool : pools) {
+    const auto x = as<float>(draw.values(inputs(pool))), dy = as<float>(draw.values(outputs(pool)));
+    const auto y = run_forward(pool, x), dx = run_backward(pool, dy);
+    const NoCaches none;
+    CAPTURE(pool.in, pool.kernel, pool.stride, pool.adaptive);
+    // Lines, vectors and elements that begin nowhere.
+    for (const std::int64_t shift : {0, 8, 1}) {
+      CHECK(same_bits(stored_at(shift, outputs(pool), [&](float* to) { forward_to(pool, x.data(), to); }), y));
+      CHECK(same_bits(stored_at(shift, inputs(pool), [&](float* to) { backward_to(pool, dy.data(), to, false); }), dx));
+    }
+  }
 }
 
 TEST_CASE("average pools give the same bits on any number of threads") {

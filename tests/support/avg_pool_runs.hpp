@@ -49,21 +49,31 @@ inline std::int64_t inputs(const AvgPool& pool) { return pool.planes * AvgPool::
 inline std::int64_t outputs(const AvgPool& pool) { return pool.planes * AvgPool::numel(pool.out()); }
 
 template <class T>
+void forward_to(const AvgPool& pool, const T* x, T* y) {
+  if (pool.adaptive.empty())
+    kernels::avg_pool(params_of(pool), x, y);
+  else
+    kernels::adaptive_avg_pool(adaptive_params_of(pool), x, y);
+}
+
+template <class T>
+void backward_to(const AvgPool& pool, const T* dy, T* dx, bool add) {
+  if (pool.adaptive.empty())
+    kernels::avg_pool_backward(params_of(pool), dy, dx, add);
+  else
+    kernels::adaptive_avg_pool_backward(adaptive_params_of(pool), dy, dx, add);
+}
+
+template <class T>
 std::vector<T> run_forward(const AvgPool& pool, const std::vector<T>& x) {
   std::vector<T> y(static_cast<std::size_t>(outputs(pool)), std::numeric_limits<T>::quiet_NaN());
-  if (pool.adaptive.empty())
-    kernels::avg_pool(params_of(pool), x.data(), y.data());
-  else
-    kernels::adaptive_avg_pool(adaptive_params_of(pool), x.data(), y.data());
+  forward_to(pool, x.data(), y.data());
   return y;
 }
 
 template <class T>
 void run_backward(const AvgPool& pool, const std::vector<T>& dy, std::vector<T>& dx, bool add) {
-  if (pool.adaptive.empty())
-    kernels::avg_pool_backward(params_of(pool), dy.data(), dx.data(), add);
-  else
-    kernels::adaptive_avg_pool_backward(adaptive_params_of(pool), dy.data(), dx.data(), add);
+  backward_to(pool, dy.data(), dx.data(), add);
 }
 
 /// A gradient buffer that starts as NaN, so that a position left unwritten shows.
