@@ -251,7 +251,8 @@ template <int S, int K, class A, class T, bool streams = false>
   for (std::int64_t l = 0; l < count; ++l) {
     const Line<A, T> line = lines[l];
     auto factor = Factors<A>::at(line.by, 0);
-    [[maybe_unused]] Vector<A> even = every_second<0>(load<A>(line.from), load<A>(line.from + kLanes<A>), All());
+    [[maybe_unused]] Vector<A> even{};
+    if constexpr (S == 2 && K == 3) even = every_second<0>(load<A>(line.from), load<A>(line.from + kLanes<A>), All());
     for (std::int64_t o = 0; o < n; o += kLanes<A>) {
       const A* const at = line.from + S * o;
       if (!is_plain) [[unlikely]] {
