@@ -237,10 +237,7 @@ bool takes_values(const MaxPool& p) { return is_one_row(p) && RowMaxima<float>::
     if (i == out) break;
     const Taps cut = window_taps(w, in, i);
     float best = x[cut.first];
-    for (std::int64_t at = cut.first; at < cut.last; at += cut.step) {
-      best = x[at] > best ? x[at] : best;
-      best = x[at] != x[at] ? x[at] : best;
-    }
+    for (std::int64_t at = cut.first; at < cut.last; at += cut.step) best = exceeds(x[at], best) ? x[at] : best;
     y[i] = best;
   }
 }
