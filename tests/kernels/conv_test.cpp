@@ -2,79 +2,12 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
-
-#include "support/accuracy.hpp"
-#include "support/catch.hpp"
-#include "support/kernel_check.hpp"
-#include "support/oracle_conv.hpp"
+#include "support/conv_problem.hpp"
 
 using namespace taper::kernels;
 using namespace taper::test;
 
 namespace {
-
-/// A convolution over one dimension.
-ConvParams line(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t length, std::int64_t out_length,
-                std::int64_t kernel, std::int64_t stride, std::int64_t pad, std::int64_t dilation,
-                std::int64_t groups) {
-  return {
-      batch,           in, out, groups, {1, 1, length}, {1, 1, out_length}, {1, 1, kernel}, {1, 1, stride}, {0, 0, pad},
-      {1, 1, dilation}};
-}
-
-ConvParams params(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t length, std::int64_t kernel,
-                  std::int64_t stride = 1, std::int64_t pad = 0, std::int64_t dilation = 1, std::int64_t groups = 1) {
-  const std::int64_t out_length = (length + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
-  return line(batch, in, out, length, out_length, kernel, stride, pad, dilation, groups);
-}
-
-oracle::Conv definition(const ConvParams& p) {
-  const auto three = [](const std::int64_t(&v)[3]) { return oracle::Conv::Extents{v[0], v[1], v[2]}; };
-  return {p.batch,      p.in_channels,   p.out_channels,  p.groups,         three(p.in),
-          three(p.out), three(p.kernel), three(p.stride), three(p.padding), three(p.dilation)};
-}
-
-std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
-
-std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
-
-template <class T>
-struct Result {
-  std::vector<T> y, dx, dw, db;
-};
-
-template <class T>
-struct Problem {
-  std::vector<T> x, w, b, dy;
-
-  explicit Problem(const ConvParams& p)
-      : x(numbers<T>(size(p.batch * p.in_channels * volume(p.in)), 1)),
-        w(numbers<T>(size(p.out_channels * (p.in_channels / p.groups) * volume(p.kernel)), 2)),
-        b(numbers<T>(size(p.out_channels), 3)),
-        dy(numbers<T>(size(p.batch * p.out_channels * volume(p.out)), 4)) {}
-
-  /// Everything the kernels compute, into buffers of `before` (NaN: nothing of them may survive).
-  Result<T> run(const ConvParams& p, bool add = false, T before = T(NAN)) const {
-    Result<T> r{std::vector<T>(dy.size(), T(NAN)), std::vector<T>(x.size(), before), std::vector<T>(w.size(), before),
-                std::vector<T>(b.size(), before)};
-    conv_forward(p, x.data(), w.data(), b.data(), r.y.data());
-    conv_backward_input(p, dy.data(), w.data(), r.dx.data(), add);
-    conv_backward_parameters(p, dy.data(), x.data(), r.dw.data(), add, r.db.data(), add);
-    return r;
-  }
-};
-
-/// The largest error of the output and the three gradients.
-template <class T>
-double error_of(const ConvParams& p) {
-  const Problem<T> problem(p);
-  const Result<T> r = problem.run(p);
-  const auto y = oracle::conv_forward(definition(p), problem.x, problem.w, problem.b);
-  const auto g = oracle::conv_backward(definition(p), problem.x, problem.w, problem.dy);
-  return std::max(
-      {relative_error(r.y, y), relative_error(r.dx, g.dx), relative_error(r.dw, g.dw), relative_error(r.db, g.db)});
-}
 
 /// Output for one input channel and whole-number x, and the gradient to x for dy = 1, 2, 3, ...
 struct Golden {
@@ -248,39 +181,6 @@ TEMPLATE_TEST_CASE("a convolution over planes whose lines fill no vector agrees 
   }
 }
 
-TEMPLATE_TEST_CASE("a convolution with one channel a group agrees with its definition", "", float, double) {
-  const auto plane = [](std::int64_t batch, std::int64_t groups, std::int64_t height, std::int64_t width,
-                        std::int64_t tall, std::int64_t wide, std::int64_t down, std::int64_t right) {
-    return ConvParams{batch,
-                      groups,
-                      groups,
-                      groups,
-                      {1, height, width},
-                      {1, height + 2 * down - tall + 1, width + 2 * right - wide + 1},
-                      {1, tall, wide},
-                      {1, 1, 1},
-                      {0, down, right},
-                      {1, 1, 1}};
-  };
-  // Lines of one vector and of many, planes of several bands, lines of several parts, kernels that lie in the padding,
-  // results beside the padding only, more taps than one chain.
-  for (const auto& p :
-       {params(2, 5, 5, 67, 7, 1, 3, 1, 5), params(3, 2, 2, 12301, 5, 1, 2, 1, 2), params(2, 3, 3, 6151, 3, 1, 0, 1, 3),
-        params(2, 3, 3, 131, 5, 1, 11, 3, 3), params(1, 2, 2, 5, 3, 1, 7, 2, 2), params(2, 3, 3, 89, 67, 1, 5, 1, 3),
-        plane(2, 3, 31, 17, 3, 3, 1, 1), plane(1, 2, 211, 83, 5, 3, 2, 1), plane(2, 3, 7, 32, 3, 5, 0, 2),
-        plane(1, 2, 3, 6143, 2, 3, 1, 1), plane(3, 2, 5, 3, 4, 2, 3, 1), plane(1, 3, 71, 13, 1, 13, 0, 0)}) {
-    CAPTURE(p.groups, p.in[1], p.in[2], p.kernel[1], p.kernel[2], p.padding[1], p.padding[2]);
-    CHECK(error_of<TestType>(p) < tolerance<TestType>());
-    const Problem<TestType> problem(p);
-    const auto fresh = problem.run(p);
-    auto added = problem.run(p, true, TestType(2)).dx;
-    for (TestType& v : added) v -= 2;
-    CHECK(relative_error(added, {fresh.dx.begin(), fresh.dx.end()}) < 2 * tolerance<TestType>());
-    CHECK(same_on_any_threads([&] { return problem.run(p).y; }));
-    CHECK(same_on_any_threads([&] { return problem.run(p).dx; }));
-  }
-}
-
 TEMPLATE_TEST_CASE("the gradients of weight and bias are computed in one pass, or one of them alone", "", float,
                    double) {
   for (const auto& p : {params(13, 3, 32, 10, 3, 1, 1), params(3, 5, 7, 61, 3, 2)}) {
@@ -330,36 +230,6 @@ TEST_CASE("a convolution of an empty batch has zero weight gradients") {
   CHECK(dw == std::vector<float>(12, 5.0f));
 }
 
-ConvParams planes(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t groups,
-                  const std::int64_t (&size)[3], const std::int64_t (&kernel)[3], std::int64_t stride, std::int64_t pad,
-                  std::int64_t dilation) {
-  ConvParams p{.batch = batch, .in_channels = in, .out_channels = out, .groups = groups};
-  for (int d = 0; d < 3; ++d) {
-    p.in[d] = size[d], p.kernel[d] = kernel[d];
-    if (kernel[d] > 1) p.stride[d] = stride, p.padding[d] = pad, p.dilation[d] = dilation;
-    p.out[d] = (size[d] + 2 * p.padding[d] - p.dilation[d] * (kernel[d] - 1) - 1) / p.stride[d] + 1;
-  }
-  return p;
-}
-
-/// Both sums over the signal, adding too, without bias and on any number of threads.
-void check_sums(const ConvParams& p) {
-  CAPTURE(p.batch, p.in_channels, p.out_channels, p.in[1], p.in[2]);
-  CHECK(error_of<float>(p) < tolerance<float>());
-  const Problem<float> problem(p);
-  auto added = problem.run(p, true, 2.0f).dx;
-  for (float& v : added) v -= 2;
-  const auto fresh = problem.run(p);
-  CHECK(relative_error(added, {fresh.dx.begin(), fresh.dx.end()}) < 2 * tolerance<float>());
-  CHECK(same_on_any_threads([&] { return problem.run(p).y; }));
-  CHECK(same_on_any_threads([&] { return problem.run(p).dx; }));
-  std::vector<float> y(fresh.y.size(), NAN), with_bias(fresh.y.size(), 1.0f);
-  conv_forward(p, problem.x.data(), problem.w.data(), static_cast<const float*>(nullptr), y.data());
-  conv_forward(p, problem.x.data(), problem.w.data(), static_cast<const float*>(nullptr), with_bias.data(), true);
-  for (float& v : y) v += 1;
-  CHECK(relative_error(with_bias, {y.begin(), y.end()}) < 2 * tolerance<float>());
-}
-
 TEST_CASE("a convolution with channels along the vectors agrees with its definition") {
   // Several samples at a time, several bands of channels, terms in several steps and more than one float32 sum; lines
   // cut into parts, planes into lines, slices; strides, dilation, groups, padding on one side alone and none.
@@ -382,68 +252,6 @@ TEST_CASE("a convolution with channels along the vectors agrees with its definit
         planes(6, 20, 32, 1, {4, 4, 5}, {3, 3, 3}, 1, 1, 1), planes(1, 1000, 64, 1, {1, 3, 5}, {1, 3, 3}, 1, 1, 1),
         planes(4, 80, 64, 1, {1, 16, 32}, {1, 3, 3}, 1, 1, 1)})
     check_sums(p);
-}
-
-TEST_CASE("a convolution with one channel a group and steps agrees with its definition") {
-  // Strides of two along lines, columns and both, and others; planes of several bands, lines of several parts and
-  // longer than are split, of one vector and less; even and odd sizes, kernels smaller than the stride, dilation,
-  // padding on which whole windows lie, samples and channels whose planes are copied together.
-  const auto plane = [](std::int64_t batch, std::int64_t groups, std::int64_t height, std::int64_t width,
-                        std::int64_t tall, std::int64_t wide, std::int64_t down, std::int64_t right, std::int64_t pad,
-                        std::int64_t dilation = 1) {
-    ConvParams p{.batch = batch, .in_channels = groups, .out_channels = groups, .groups = groups};
-    p.in[1] = height, p.in[2] = width, p.kernel[1] = tall, p.kernel[2] = wide, p.stride[1] = down, p.stride[2] = right;
-    for (int d = 1; d < 3; ++d) {
-      p.padding[d] = pad, p.dilation[d] = dilation;
-      p.out[d] = (p.in[d] + 2 * pad - dilation * (p.kernel[d] - 1) - 1) / p.stride[d] + 1;
-    }
-    return p;
-  };
-  for (const auto& p : {plane(3, 5, 28, 28, 3, 3, 2, 2, 1),
-                        plane(2, 3, 14, 14, 3, 3, 2, 2, 1),
-                        plane(2, 7, 7, 9, 5, 5, 2, 2, 2),
-                        plane(1, 2, 111, 113, 3, 3, 2, 2, 1),
-                        plane(1, 2, 9, 700, 3, 3, 2, 2, 1),
-                        plane(2, 3, 13, 33, 2, 2, 2, 2, 0),
-                        plane(2, 3, 13, 34, 3, 2, 2, 1, 1),
-                        plane(2, 3, 12, 35, 2, 3, 1, 2, 1),
-                        plane(2, 2, 17, 19, 3, 3, 3, 2, 1),
-                        plane(2, 2, 17, 19, 4, 4, 3, 3, 2),
-                        plane(2, 2, 17, 19, 1, 3, 2, 2, 0),
-                        plane(1, 3, 15, 21, 3, 3, 2, 2, 2, 2),
-                        plane(2, 3, 16, 23, 3, 3, 2, 2, 4, 3),
-                        plane(2, 2, 3, 2, 3, 3, 2, 2, 5),
-                        plane(1, 2, 61, 67, 7, 7, 2, 2, 3),
-                        plane(1, 1, 30, 30, 9, 9, 2, 2, 4),
-                        plane(5, 1, 1, 1, 2, 2, 2, 2, 1),
-                        params(3, 5, 5, 257, 3, 2, 1, 1, 5),
-                        params(2, 3, 3, 13001, 5, 2, 2, 1, 3),
-                        params(2, 3, 3, 6200, 3, 3, 1, 1, 3),
-                        params(7, 3, 3, 31, 4, 2, 1, 1, 3),
-                        params(2, 3, 3, 90, 2, 2, 9, 3, 3),
-                        planes(2, 3, 3, 3, {5, 9, 11}, {3, 3, 3}, 2, 1, 1),
-                        planes(2, 3, 3, 3, {1, 9, 40}, {1, 3, 3}, 2, 1, 1)}) {
-    check_sums(p);
-    const Problem<float> problem(p);
-    CHECK(same_on_any_threads([&] { return problem.run(p).dw; }));
-  }
-}
-
-TEST_CASE("a strided convolution with one channel a group keeps what is no number to where it is read") {
-  ConvParams p = planes(1, 2, 2, 2, {1, 9, 21}, {1, 3, 3}, 2, 1, 1);
-  Problem<float> problem(p);
-  problem.x[9 * 21 - 1] = NAN, problem.x[9 * 21] = -INFINITY;
-  std::fill(problem.w.begin(), problem.w.end(), 1.0f);
-  const auto y = problem.run(p).y;
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    CAPTURE(i);
-    if (i == 5 * 11 - 1)
-      CHECK(std::isnan(y[i]));
-    else if (i == 5 * 11)
-      CHECK(y[i] == -INFINITY);
-    else
-      CHECK(std::isfinite(y[i]));
-  }
 }
 
 TEST_CASE("a convolution of few products agrees with its definition") {
