@@ -581,6 +581,13 @@ def moves():
     file = "src/kernels/movement.cpp"
     yield Mutant("rows of an index that wrap stay where they were", "src/kernels/index.cpp",
                  "from -= extent_[d] * step_[d];", "", "gather*")
+    yield Mutant("rows of a gathered gradient begin where the first does", "src/kernels/index.cpp",
+                 "turns.from[some] = row.from + skipped", "turns.from[some] = row.from", "*index*")
+    yield Mutant("more indices than places are listed", "src/kernels/index.cpp",
+                 "Places(index + j, std::min(count - j, Places::kMost), n)", "Places(index, std::min(count - j, Places::kMost), n)",
+                 "*columns that many rows select*")
+    yield Mutant("rows after whole fours of selected columns left out", "src/kernels/index.cpp",
+                 "done = outer - outer % Places::kRows;", "done = outer;", "*columns that many rows select*")
     yield Mutant("short runs of a gradient with each other's distances", "src/kernels/broadcast.cpp",
                  "{kept.stride[k], p.rows.stride[k]}, count, n);", "{p.rows.stride[k], kept.stride[k]}, count, n);", "*operands of any layout*")
     yield Mutant("short runs of one kept row taken with the next", "src/kernels/broadcast.cpp",

@@ -1,6 +1,7 @@
 #include "kernels/index.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/ceil_div.hpp"
 #include "kernels/loop_hints.hpp"
@@ -14,6 +15,10 @@ namespace {
 
 /// Columns that one unit of a scatter works on: a cache line of doubles or two.
 constexpr std::int64_t kScatterColumns = 16;
+
+/// Whether what takes less time than plain loops is worth its room: the library is kept small.
+template <class T>
+constexpr bool kIsFast = kVectorWidth > 16 && sizeof(T) == sizeof(float);
 
 /// The element of x that each element of some rows of an index names: `at` of the whole index names
 /// x[from + index[at] * stride + j * step], where j counts along the row. Rows are along the last dimension in which
@@ -35,14 +40,16 @@ class Gathered {
     width = extent_[last_];
   }
 
-  /// Goes to a row.
-  TAPER_FOR_SIZE void show(std::int64_t row) {
-    from = 0;
+  /// Goes to the row of an element.
+  TAPER_FOR_SIZE Gathered at(std::int64_t element) const {
+    Gathered there(*this);
+    std::int64_t row = element / width;
     for (int d = last_ - 1; d >= 0; --d) {
-      at_[d] = row % extent_[d];
-      from += at_[d] * step_[d];
+      there.at_[d] = row % extent_[d];
+      there.from += there.at_[d] * step_[d];
       row /= extent_[d];
     }
+    return there;
   }
   [[gnu::noinline]] void next() {
     for (int d = last_ - 1; d >= 0; --d) {
@@ -60,23 +67,87 @@ class Gathered {
   std::int64_t extent_[Shape::kMaxRank], step_[Shape::kMaxRank], at_[Shape::kMaxRank];
 };
 
-/// Calls `body(at, from)` for the elements [first, last) of the index, `at` being the element and `from` the one of x
-/// that it names.
-template <class Body>
-[[gnu::always_inline]] inline void for_each_gathered(Gathered row, const std::int64_t* index, std::int64_t first,
-                                                     std::int64_t last, const Body& body) {
-  row.show(first / row.width);
-  const std::int64_t stride = row.stride, step = row.step;
-  std::int64_t from = row.from + first % row.width * step, end = first - first % row.width;
-  for (;;) {
-    end += row.width;  // of the row
-    const std::int64_t until = std::min(end, last);
-#pragma GCC unroll 2
-    for (; first < until; ++first, from += step) body(first, from + index[first] * stride);
-    if (first == last) return;
-    row.next();
-    from = row.from;
+/// Rows of a gradient that are added up in turns: an addition to an element then does not wait for the one before to be
+/// stored, which is elsewhere. The elements of row k are dx[from[k] + index[k * width + j] * stride + j * step].
+struct Turns {
+  static constexpr std::int64_t kRows = 4;
+  std::int64_t from[kRows], width, stride, step;
+
+  template <class T>
+  [[gnu::noinline]] void add(std::int64_t rows, const T* dy, const std::int64_t* index, T* dx) const {
+    const auto add_to = [=, this](std::int64_t k, std::int64_t j) {
+      dx[from[k] + index[k * width + j] * stride + j * step] += dy[k * width + j];
+    };
+    if constexpr (kIsFast<T>)
+      if (rows == kRows) {
+        for (std::int64_t j = 0; j < width; ++j) {
+          add_to(0, j);
+          add_to(1, j);
+          add_to(2, j);
+          add_to(3, j);
+        }
+        return;
+      }
+    for (std::int64_t k = 0; k < rows; ++k)
+      for (std::int64_t j = 0; j < width; ++j) add_to(k, j);
   }
+};
+
+/// The places at which an index names each of some numbers, in order. Where many rows share an index, what they add to
+/// an element is so found at once: in the order of the index some processors take every addition for one to the
+/// element before, and wait until that is stored.
+class Places {
+ public:
+  static constexpr std::int64_t kMost = 1024, kRows = 4;
+
+  TAPER_FOR_SIZE Places(const std::int64_t* index, std::int64_t count, std::int64_t n) : end_{} {
+    for (std::int64_t j = 0; j < count; ++j) ++end_[index[j] + 1];
+    for (std::int64_t i = 0; i < n; ++i) end_[i + 1] = static_cast<std::uint16_t>(end_[i + 1] + end_[i]);
+    for (std::int64_t j = 0; j < count; ++j) place_[end_[index[j]]++] = static_cast<std::uint16_t>(j);
+  }
+
+  /// dx_ri += the sum of dy_rj for all places j of i, for rows r of `n` and `row` elements, kRows at a time.
+  template <class T>
+  [[gnu::noinline]] void add(std::int64_t rows, const T* dy, std::int64_t row, T* dx, std::int64_t n) const {
+    for (; rows >= kRows; rows -= kRows, dy += kRows * row, dx += 3 * n)
+      for (std::int64_t i = 0, k = 0; i < n; ++i, ++dx) {
+        T a = dx[0], b = dx[n], c = dx[2 * n], d = dx[3 * n];
+        for (; k < end_[i]; ++k) {
+          const T* const from = dy + place_[k];
+          a += from[0];
+          b += from[row];
+          c += from[2 * row];
+          d += from[3 * row];
+        }
+        dx[0] = a;
+        dx[n] = b;
+        dx[2 * n] = c;
+        dx[3 * n] = d;
+      }
+  }
+
+ private:
+  std::uint16_t place_[kMost], end_[kMost + 1];
+};
+
+template <class T>
+void clear(T* x, std::int64_t n) {
+  if (n > 0) std::memset(x, 0, static_cast<std::size_t>(n) * sizeof(T));
+}
+
+/// dx_o,index(j) += dy_oj for j in order, of slices of single elements.
+template <class T>
+TAPER_FOR_SIZE void select_columns_grad(const T* dy, const std::int64_t* index, T* dx, std::int64_t outer,
+                                        std::int64_t n, std::int64_t count, bool add) {
+  if (!add) clear(dx, outer * n);
+  std::int64_t done = 0;
+  if (n <= Places::kMost && n <= 2 * count && outer >= Places::kRows) {
+    done = outer - outer % Places::kRows;
+    for (std::int64_t j = 0; j < count; j += Places::kMost)
+      Places(index + j, std::min(count - j, Places::kMost), n).add(done, dy + j, count, dx, n);
+  }
+  for (; done < outer; ++done)
+    for (std::int64_t j = 0; j < count; ++j) dx[done * n + index[j]] += dy[done * count + j];
 }
 
 template <class T>
@@ -108,7 +179,22 @@ template <class T>
   const Gathered rows(s);
   // y_i = x_from(i)
   parallel_for(rows.rows * rows.width, 4, [=, &rows](std::int64_t first, std::int64_t last) {
-    for_each_gathered(rows, index, first, last, [=](std::int64_t at, std::int64_t from) { y[at] = x[from]; });
+    Gathered row = rows.at(first);
+    const std::int64_t stride = row.stride, step = row.step;
+    for (std::int64_t at = first % row.width; first < last; at = 0, row.next()) {
+      const std::int64_t until = std::min(first - at + row.width, last);
+      const T* from = x + row.from + at * step;
+      for (; kIsFast<T> && first + 4 <= until; first += 4, from += 4 * step) {
+        // read before any is written, of which the processor does not know that it is elsewhere
+        const T a = from[index[first] * stride], b = from[index[first + 1] * stride + step],
+                c = from[index[first + 2] * stride + 2 * step], d = from[index[first + 3] * stride + 3 * step];
+        y[first] = a;
+        y[first + 1] = b;
+        y[first + 2] = c;
+        y[first + 3] = d;
+      }
+      for (; first < until; ++first, from += step) y[first] = from[index[first] * stride];
+    }
   });
 }
 
@@ -117,12 +203,13 @@ template <class T>
 std::int64_t find_bad_index(const std::int64_t* index, std::int64_t count, std::int64_t n) {
   // The sign of i or n - 1 - i is set where i is out of range.
   std::uint64_t signs = 0;
+#pragma GCC unroll 2
   for (std::int64_t i = 0; i < count; ++i) {
     const auto at = static_cast<std::uint64_t>(index[i]);
     signs |= at | (static_cast<std::uint64_t>(n) - 1 - at);
   }
   for (std::int64_t i = 0; static_cast<std::int64_t>(signs) < 0 && i < count; ++i)
-    if (index[i] < 0 || index[i] >= n) return i;
+    if (static_cast<std::uint64_t>(index[i]) >= static_cast<std::uint64_t>(n)) return i;
   return -1;
 }
 
@@ -141,6 +228,8 @@ void index_select_grad(const T* dy, const std::int64_t* index, T* dx, std::int64
   parallel_for(
       outer * blocks, (n + count) * std::min(inner, kScatterColumns), [=](std::int64_t unit, std::int64_t end) {
         while (unit < end) {
+          if (kIsFast<T> && inner == 1)
+            return select_columns_grad(dy + unit * count, index, dx + unit * n, end - unit, n, count, add);
           // All columns of a slice that are at hand.
           const std::int64_t o = unit / blocks, block = unit % blocks, some = std::min(end - unit, blocks - block),
                              first = block * kScatterColumns, width = std::min(inner - first, some * kScatterColumns);
@@ -149,18 +238,15 @@ void index_select_grad(const T* dy, const std::int64_t* index, T* dx, std::int64
           const T* const from = dy + o * count * inner + first;
           if (!add) {
             if (width == inner)
-              std::fill_n(slice, n * inner, T(0));
+              clear(slice, n * inner);
             else
-              for (std::int64_t r = 0; r < n; ++r) std::fill_n(slice + r * inner, width, T(0));
+              for (std::int64_t r = 0; r < n; ++r) clear(slice + r * inner, width);
           }
-          if (inner == 1)
-            for (std::int64_t j = 0; j < count; ++j) slice[index[j]] += from[j];
-          else
-            for (std::int64_t j = 0; j < count; ++j) {
-              T* const to = slice + index[j] * inner;
-              TAPER_INDEPENDENT_TURNS
-              for (std::int64_t i = 0; i < width; ++i) to[i] += from[j * inner + i];
-            }
+          for (std::int64_t j = 0; j < count; ++j) {
+            T* const to = slice + index[j] * inner;
+            TAPER_INDEPENDENT_TURNS
+            for (std::int64_t i = 0; i < width; ++i) to[i] += from[j * inner + i];
+          }
         }
       });
 }
@@ -173,14 +259,21 @@ void gather(const GatherShape& s, const T* x, const std::int64_t* index, T* y) {
 template <class T>
 void gather_grad(const GatherShape& s, const T* dy, const std::int64_t* index, T* dx, bool add) {
   const Gathered rows(s);
-  if (!add) std::fill_n(dx, rows.size, T(0));
+  if (!add) clear(dx, rows.size);
   if (rows.rows * rows.width == 0) return;
   // Slices along the first dimension share no element of dx, unless that is the dimension indexed.
   const std::int64_t slices = s.dim == 0 ? 1 : s.index_shape[0], each = rows.rows * rows.width / slices;
-  // dx_from(i) += dy_i for i in order
+  // dx_from(i) += dy_i for i in order: rows that share an element of dx have it in one column
   parallel_for(slices, 4 * each, [=, &rows](std::int64_t first, std::int64_t last) {
-    for_each_gathered(rows, index, first * each, last * each,
-                      [=](std::int64_t at, std::int64_t from) { dx[from] += dy[at]; });
+    std::int64_t at = first * each, some;
+    Gathered row = rows.at(at);
+    const std::int64_t end = last * each, width = std::min(row.width, end - at), skipped = at % row.width * row.step;
+    Turns turns{.from = {}, .width = width, .stride = row.stride, .step = row.step};
+    for (; at < end; at += some * width) {
+      const std::int64_t left = (end - at) / width;
+      for (some = 0; some < std::min(Turns::kRows, left); ++some, row.next()) turns.from[some] = row.from + skipped;
+      turns.add(some, dy + at, index + at, dx);
+    }
   });
 }
 

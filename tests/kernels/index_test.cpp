@@ -161,6 +161,30 @@ TEMPLATE_TEST_CASE("rows of any length are selected, and their gradients added i
       }
 }
 
+TEMPLATE_TEST_CASE("gradients of columns that many rows select are added in order, of any number", "", float, double) {
+  using T = TestType;
+  for (const std::int64_t n : {1, 11, 1024, 1025})
+    for (const std::int64_t count : {n / 2, n - n / 2, n, std::int64_t{1024}, std::int64_t{1025}, std::int64_t{2500}})
+      for (const std::int64_t outer : {4, 7}) {
+        Ints index(std::size_t(count), 0);
+        for (std::size_t j = 0; j < index.size(); ++j)
+          index[j] = std::int64_t(random_bits(5, Stream::data, j) % std::uint64_t(n));
+        const auto dy = numbers<T>(outer * count, 2);
+        auto dx = numbers<T>(outer * n, 3), added = dx, expected = std::vector<T>(dx.size()), expected_added = dx;
+        for (std::int64_t o = 0; o < outer; ++o)
+          for (std::int64_t j = 0; j < count; ++j) {
+            const auto to = std::size_t(o * n + index[std::size_t(j)]);
+            expected[to] += dy[std::size_t(o * count + j)];
+            expected_added[to] += dy[std::size_t(o * count + j)];
+          }
+        index_select_grad(dy.data(), index.data(), dx.data(), outer, n, 1, count, false);
+        index_select_grad(dy.data(), index.data(), added.data(), outer, n, 1, count, true);
+        INFO(outer << " " << n << " " << count);
+        CHECK(dx == expected);
+        CHECK(added == expected_added);
+      }
+}
+
 TEST_CASE("gradients by index have the same bits on any number of threads") {
   Ints index(3001);
   for (std::size_t i = 0; i < index.size(); ++i) index[i] = std::int64_t(i * i % 11);
