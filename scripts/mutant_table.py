@@ -263,6 +263,8 @@ def dense():
 def losses():
     yield Mutant("classes smoothed alike whatever they weigh", "src/kernels/cross_entropy.cpp", "w * its(s.less)",
                  "its(s.less)", "cross entropy with class indices*")
+    yield Mutant("zeros of a product counted in the first column of a run alone", "src/kernels/reduce_grad.cpp",
+                 ", zeros[i] += zeros[i + half];", ";", "*prod*")
     yield Mutant("equals counted in the first column of a run alone", "src/kernels/reduce_grad.cpp",
                  "for (std::int64_t i = 1; i < kReduceColumns; ++i) equals[0] += equals[i];", ";",
                  "*extremes spread their gradient*")

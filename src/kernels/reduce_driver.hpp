@@ -35,6 +35,12 @@ template <class T>
   return sizeof(T) == sizeof(float) ? rough_positive_power<true>(a, power) : vector_power(a, power);
 }
 
+/// The number of the first column for all.
+template <class T>
+[[gnu::noinline]] void repeat_first(T* of) {
+  std::fill(of + 1, of + kReduceColumns, of[0]);
+}
+
 /// A number for each element of a stretch: its column's.
 template <class T>
 struct PerColumn {
@@ -44,7 +50,7 @@ struct PerColumn {
   template <class Value>
   [[gnu::always_inline]] PerColumn(const ReducePlan& p, std::int64_t width, const Value& value) {
     for (std::int64_t c = 0; c < width; ++c) of[c] = value(c);
-    if (is_run(p, width)) std::fill(of + 1, of + kReduceColumns, of[0]);
+    if (is_run(p, width)) repeat_first(of);
   }
 };
 

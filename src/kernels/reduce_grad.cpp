@@ -97,6 +97,13 @@ void spread_over_equals(const ReducePlan& plan, bool magnitudes, const T* dy, co
   });
 }
 
+/// The products and the numbers of all columns to the first.
+template <class T>
+TAPER_FOR_SIZE void join_columns(double* products, T* zeros) {
+  for (std::int64_t half = kReduceColumns / 2; half > 0; half /= 2)
+    for (std::int64_t i = 0; i < half; ++i) products[i] *= products[i + half], zeros[i] += zeros[i + half];
+}
+
 /// The gradients of |x_1|^p + |x_2|^p + ..., of which y is the p-th root.
 template <class T>
 [[gnu::noinline]] void norm_gradients(const T* x, double p, const T* dy, const T* y, std::int64_t n, T* dx) {
@@ -217,27 +224,28 @@ template <class T>
   // dx_i = dy times the product of the others, which is 0 beside a zero
   for_each_group(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     double products[kReduceColumns];
-    std::int64_t zeros[kReduceColumns] = {};
+    T zeros[kReduceColumns] = {};  // how many, beyond 2^24 nearly
     std::fill(products, products + kReduceColumns, 1.0);
     for_each_stretch(plan, start, width, [&](std::int64_t at, std::int64_t n) {
       for (std::int64_t i = 0; i < n; ++i) {
-        zeros[i] += x[at + i] == 0 ? 1 : 0;
-        products[i] *= x[at + i] == 0 ? 1.0 : static_cast<double>(x[at + i]);
+        const T v = x[at + i];
+        zeros[i] += v == 0 ? T(1) : T(0);
+        products[i] *= static_cast<double>(v == 0 ? T(1) : v);
       }
     });
-    if (is_run(plan, width))
-      for (std::int64_t i = 1; i < kReduceColumns; ++i) products[0] *= products[i], zeros[0] += zeros[i];
+    if (is_run(plan, width)) join_columns(products, zeros);
     // What is left for elements other than 0, and for a 0.
-    const auto left = [&](std::int64_t c, std::int64_t expected) {
+    const auto left = [&](std::int64_t c, T expected) {
       return static_cast<double>(dy[out + c]) * (zeros[c] == expected ? products[c] : 0.0);
     };
     const PerColumn<double> all(plan, width, [&](std::int64_t c) { return left(c, 0); });
-    const PerColumn<double> others(plan, width, [&](std::int64_t c) { return left(c, 1); });
+    const PerColumn<T> others(plan, width, [&](std::int64_t c) { return T(left(c, 1)); });
     write_group(plan, start, width, dx, add, [&](std::int64_t at, std::int64_t n, T* to) {
       TAPER_INDEPENDENT_TURNS
       for (std::int64_t i = 0; i < n; ++i) {
-        const auto v = static_cast<double>(x[at + i]);
-        to[i] = T(v == 0 ? others.of[i] : all.of[i] == 0 ? 0.0 : all.of[i] / v);
+        const T v = x[at + i];
+        const double other = all.of[i] == 0 ? 0.0 : all.of[i] / static_cast<double>(v);
+        to[i] = v == 0 ? others.of[i] : T(other);
       }
     });
   });
