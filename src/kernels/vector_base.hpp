@@ -309,10 +309,13 @@ inline V division_rest(V a, V q, V d) {
 #endif
 }
 
-/// table[index % kPieces] in every lane; kPieces may be 8 if those are a vector's lanes.
-template <class V, int kPieces = 16>
+/// table[index % 16] in every lane; kPieces may be 8 if those are a vector's lanes, and all indices kFirst (0 or 13) or
+/// one of the seven behind it.
+template <class V, int kPieces = 16, int kFirst = 0>
 inline V looked_up_in(const Element<V> (&table)[16], BitsOf<V> index) {
-  if constexpr (kPieces == 8) {
+  if constexpr (kPieces == 8 && kFirst == 13) {
+    return permuted(__builtin_shufflevector(load(table), load(table + 8), 0, 1, 2, 3, 4, 13, 14, 15), index);
+  } else if constexpr (kPieces == 8) {
     return permuted(load(table), index);
   } else if constexpr (requires { looked_up(table, index); }) {
     return looked_up(table, index);

@@ -155,13 +155,30 @@ template <class V>
 #endif
   return gelu_anywhere(x);
 }
-template <class V>
-[[gnu::always_inline]] inline V vector_gelu_slope(V x) {
+
+/// Its slope, in the first `kPieces` pieces.
+template <int kPieces, class V>
+[[gnu::always_inline]] inline V gelu_slope_near(V x) {
   using Tail = NormalTail<Element<V>>;
+  constexpr int kFirst = kPieces == 8 ? 13 : 0;  // the piece of 0, where others are left out
   const V a = at_most<V>(Tail::end, magnitude_of(x));
   const ExpParts<V> power = normal_bell(a);
-  const V slope = in_pieces<V>(Tail::slope, Tail::start, a).high;
-  return gate_slope(x, scaled_down(fused(slope, power.rest, slope), power.shifted));
+  const V slope = in_pieces<V, kPieces, kFirst>(Tail::slope, Tail::start, a).high;
+  const V tail = fused(slope, power.rest, slope);
+  return gate_slope(x, kPieces == 8 ? tail * power_of_two(power.shifted) : scaled_down(tail, power.shifted));
+}
+
+#if defined(__AVX2__) && !defined(__AVX512F__)
+/// The same, out of line.
+[[gnu::noinline]] inline FullFloat gelu_slope_beyond(FullFloat x) { return gelu_slope_near<16>(x); }
+#endif
+template <class V>
+[[gnu::always_inline]] inline V vector_gelu_slope(V x) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  if constexpr (std::is_same_v<V, FullFloat>)
+    return is_all_within(-GeluPieces::eight, GeluPieces::eight, x) ? gelu_slope_near<8>(x) : gelu_slope_beyond(x);
+#endif
+  return gelu_slope_near<16>(x);
 }
 
 /// beta x with what its rounding loses, where that counts.
