@@ -264,7 +264,7 @@ def losses():
     yield Mutant("classes smoothed alike whatever they weigh", "src/kernels/cross_entropy.cpp", "w * its(s.less)",
                  "its(s.less)", "cross entropy with class indices*")
     yield Mutant("zeros of a product counted in the first column of a run alone", "src/kernels/reduce_grad.cpp",
-                 ", zeros[i] += zeros[i + half];", ";", "*prod*")
+                 "zeros[i] += zeros[i + half];", "zeros[i] += 0 * zeros[i + half];", "*prod*")
     yield Mutant("equals counted in the first column of a run alone", "src/kernels/reduce_grad.cpp",
                  "for (std::int64_t i = 1; i < kReduceColumns; ++i) equals[0] += equals[i];", ";",
                  "*extremes spread their gradient*")
@@ -584,7 +584,7 @@ def moves():
     yield Mutant("rows of an index that wrap stay where they were", "src/kernels/index.cpp",
                  "from -= extent_[d] * step_[d];", "", "gather*")
     yield Mutant("rows of a gathered gradient begin where the first does", "src/kernels/index.cpp",
-                 "turns.from[some] = row.from + skipped", "turns.from[some] = row.from", "*index*")
+                 "row.from + skipped", "row.from + 0 * skipped", "*index*")
     yield Mutant("more indices than places are listed", "src/kernels/index.cpp",
                  "Places(index + j, std::min(count - j, Places::kMost), n)", "Places(index, std::min(count - j, Places::kMost), n)",
                  "*columns that many rows select*")
