@@ -1,9 +1,9 @@
 # The library's parts: objects that share their options.
 
-# In release builds the files of `target` are compiled in groups: their headers, and the templates that all of them use,
-# cost most of the time.
+# In builds that are made once, for release or sanitizers, the files of `target` are compiled in groups: their headers, and
+# the templates that all of them use, cost most of the time.
 function(taper_compile_together target)
-  if(TAPER_UNITY_BUILD AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  if(TAPER_UNITY_BUILD AND (CMAKE_BUILD_TYPE STREQUAL "Release" OR TAPER_SANITIZE))
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       # The files' own types look like a header's.
