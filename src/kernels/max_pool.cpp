@@ -188,57 +188,71 @@ void forward_quads(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
 
-/// Whether windows are in one row each, so that places would take most of the time.
-bool takes_values(const MaxPool& p) { return is_one_row(p) && RowMaxima<float>::fits(p.w) && p.w.window.kernel <= 16; }
+/// Whether windows are in one row each, and in all of them, so that places would take most of the time.
+TAPER_FOR_SIZE bool takes_values(const MaxPool& p) {
+  return is_one_row(p) && p.d.out == p.d.in && p.h.out == p.h.in && RowMaxima<float>::fits(p.w) &&
+         p.w.window.kernel <= 16;
+}
 
-/// A row of windows whose places nobody asks for: those that no border cuts off a vector at a time.
-[[gnu::noinline]] void forward_values(const MaxPool& p, const Taps& d, const Taps& h, const float* x, float* y,
-                                      std::int64_t*) {
+/// The rows [first, last) of windows whose places nobody asks for, those that no border cuts off a vector at a time:
+/// the vector's last windows may be cut off, or go on in the next row, and be written again.
+[[gnu::noinline]] void value_rows(const MaxPool& p, std::int64_t first, std::int64_t last, const float* x, float* y,
+                                  std::int64_t*) {
   using V = Vector<float>;
   constexpr int N = kLanes<float>;
   const Window1d& w = p.w.window;
-  const std::int64_t s = w.stride, step = w.dilation, taps = w.kernel, in = p.w.in, out = p.w.out;
-  const std::int64_t start = -w.padding_left, place = (d.first * p.h.in + h.first) * in;
-  x += place;
-  // A vector's last window reads so much behind its beginning; beyond the row it may, but not beyond the plane.
-  const std::int64_t reach = (taps - 1) * step, most = reach + (s == 2 ? 1 : 0), room = p.d.in * p.h.in * in - place;
+  const std::int64_t s = w.stride, step = w.dilation, taps = w.kernel, start = -w.padding_left;
+  const std::int64_t reach = (taps - 1) * step, most = (N - 1) * s + reach + (s == 2 ? 1 : 0);
+  // Windows side by side are those of one row.
+  const std::int64_t joined = p.w.is_tiled() ? last - first : 1, in = p.w.in * joined, out = p.w.out * joined;
   const std::int64_t begin = std::min(out, (s - 1 - start) / s);
   const std::int64_t inside = start + reach < in ? std::min(out, (in - 1 - reach - start) / s + 1) : 0;
-  std::int64_t o = begin;
-  const auto take = [&](const auto& read, const auto& ordered) __attribute__((always_inline)) {
-    for (; o < inside && start + (o + N - 1) * s + most < room; o += N) {
-      const float* from = x + start + o * s;
-      V best = read(from);
-      for (std::int64_t t = 1; t < taps; ++t) {
-        from += step;
-        const V v = read(from);
+  const float* const x_end = x + p.planes * p.d.in * p.h.in * p.w.in;
+  const float* const y_end = y + last * p.w.out;
+  x += first * p.w.in, y += first * p.w.out;
+  for (; y < y_end; x += in, y += out) {
+    std::int64_t o = begin;
+    const auto take = [&](const auto& read, const auto& ordered) __attribute__((always_inline)) {
+      for (; o < inside; o += N) {
+        const float* from = x + start + o * s;
+        if (x_end - from <= most || y_end - y < o + N) break;
+        V best = read(from);
+        for (std::int64_t t = 1; t < taps; ++t) {
+          from += step;
+          const V v = read(from);
+          best = exceeds(v, best) ? v : best;
+        }
+        store<float>(ordered(best), y + o);
+      }
+    };
+    const auto same = [](const V& v) __attribute__((always_inline)) { return v; };
+    if (s == 1)
+      take(
+          [](const float* from) __attribute__((always_inline)) { return load(from); }, same);
+    else if (s == 2)
+      take(
+          [](const float* from)
+              __attribute__((always_inline)) { return V(PairLanes<float>::of_pairs<0>(load(from), load(from + N))); },
+          [](const V& v) __attribute__((always_inline)) { return V(PairLanes<float>::ordered(v)); });
+    else
+      take(
+          [=](const float* from)
+              __attribute__((always_inline)) { return every<V>(from, s, std::make_integer_sequence<int, N>()); },
+          same);
+    o = std::min(o, std::max(inside, begin));
+    for (std::int64_t i = 0; i < out; ++i) {
+      if (i == begin) i = o;
+      if (i == out) break;
+      std::int64_t at = start + i * s;
+      const std::int64_t end = std::min(at + reach + 1, in);
+      while (at < 0) at += step;
+      V best = V(_mm256_broadcast_ss(x + at));  // vectors choose without branches
+      while ((at += step) < end) {
+        const V v = V(_mm256_broadcast_ss(x + at));
         best = exceeds(v, best) ? v : best;
       }
-      store_lanes(ordered(best), inside - o, y + o);
+      y[i] = best[0];
     }
-  };
-  const auto same = [](const V& v) __attribute__((always_inline)) { return v; };
-  if (s == 1)
-    take(
-        [](const float* from) __attribute__((always_inline)) { return load(from); }, same);
-  else if (s == 2)
-    take(
-        [](const float* from)
-            __attribute__((always_inline)) { return V(PairLanes<float>::of_pairs<0>(load(from), load(from + N))); },
-        [](const V& v) __attribute__((always_inline)) { return V(PairLanes<float>::ordered(v)); });
-  else
-    take(
-        [=](const float* from)
-            __attribute__((always_inline)) { return every<V>(from, s, std::make_integer_sequence<int, N>()); },
-        same);
-  o = std::min(o, std::max(inside, begin));
-  for (std::int64_t i = 0; i < out; ++i) {
-    if (i == begin) i = o;
-    if (i == out) break;
-    const Taps cut = window_taps(w, in, i);
-    float best = x[cut.first];
-    for (std::int64_t at = cut.first; at < cut.last; at += cut.step) best = exceeds(x[at], best) ? x[at] : best;
-    y[i] = best;
   }
 }
 
@@ -285,13 +299,14 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
     if (row != nullptr && has_room && goes_by_columns(p)) row = forward_columns;
   if constexpr (kVectorWidth == 64)
     if (is_in_quads<T>(p)) row = forward_quads<T>;
+  auto several = pool_rows<T>;
 #if defined(__AVX2__) && !defined(__AVX512F__)
   if constexpr (std::is_same_v<T, float>)
-    if (index == nullptr && takes_values(p)) small = false, row = forward_values;
+    if (index == nullptr && takes_values(p)) small = false, row = nullptr, several = value_rows;
 #endif
   const bool is_far = double(p.planes) * double(size) * sizeof(T) >= kFarRead;
   parallel_for(p.planes * rows, size / rows + p.w.out, [=, &p](std::int64_t first, std::int64_t last) {
-    if (row == nullptr && !small) return pool_rows(p, first, last, x, y, index);
+    if (row == nullptr && !small) return several(p, first, last, x, y, index);
     for (std::int64_t unit = first, count; unit < last; unit += count) {
       const std::int64_t plane = unit / rows, d = unit % rows / p.h.out, h = unit % p.h.out;
       count = small ? std::min({last - unit, p.h.out - h, kSome}) : 1;
