@@ -160,9 +160,10 @@ template <class T>
   for (; first < last; first += some)
     for (std::int64_t o = 0; o < out; o += Maxima::kTile) {
       maxima.go_to(o, std::min(Maxima::kTile, out - o));
+      std::int64_t plane = first / (p.d.out * p.h.out), deep = first / p.h.out % p.d.out, down = first % p.h.out;
+      Taps d = taps_at(p.d, deep);
       for (std::int64_t unit = first; unit < std::min(first + some, last); ++unit) {
-        const std::int64_t plane = unit / (p.d.out * p.h.out), in_plane = unit % (p.d.out * p.h.out);
-        const Taps d = taps_at(p.d, in_plane / p.h.out), h = taps_at(p.h, in_plane % p.h.out);
+        const Taps h = taps_at(p.h, down);
         for (std::int64_t i = d.first; i < d.last; i += d.step)
           for (std::int64_t j = h.first; j < h.last; j += h.step) {
             const std::int64_t place = i * slice + j * p.w.in;
@@ -170,6 +171,10 @@ template <class T>
                         (p.planes - plane) * size - place);
           }
         maxima.store(y + unit * out + o, index ? index + unit * out + o : nullptr);
+        if (++down < p.h.out) continue;
+        down = 0;
+        if (++deep == p.d.out) deep = 0, ++plane;
+        d = taps_at(p.d, deep);
       }
     }
 }
@@ -188,28 +193,43 @@ void forward_quads(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
 
-/// Whether windows are in one row each, and in all of them, so that places would take most of the time.
-TAPER_FOR_SIZE bool takes_values(const MaxPool& p) {
-  return is_one_row(p) && p.d.out == p.d.in && p.h.out == p.h.in && RowMaxima<float>::fits(p.w) &&
-         p.w.window.kernel <= 16;
+/// Whether windows are in one row each and have a loop for that.
+TAPER_FOR_SIZE bool goes_by_lines(const MaxPool& p) {
+  constexpr std::int64_t kMost = 4096;
+  const Window1d& w = p.w.window;
+  return is_one_row(p) && !p.w.is_adaptive && p.d.out == p.d.in && p.h.out == p.h.in && p.has_narrow_places() &&
+         w.kernel <= (p.w.out < 8     ? 8
+                      : w.stride <= 2 ? 16
+                                      : kMost) &&
+         w.stride <= kMost && w.dilation <= kMost;
 }
 
-/// The rows [first, last) of windows whose places nobody asks for, those that no border cuts off a vector at a time:
-/// the vector's last windows may be cut off, or go on in the next row, and be written again.
-[[gnu::noinline]] void value_rows(const MaxPool& p, std::int64_t first, std::int64_t last, const float* x, float* y,
-                                  std::int64_t*) {
+/// The rows [first, last) of such windows, those that no border cuts off a vector at a time: the vector's last windows
+/// may be cut off, or go on in the next row, and be written again.
+template <bool kPlaces>
+[[gnu::noinline]] void pool_lines(const MaxPool& p, std::int64_t first, std::int64_t last, const float* x, float* y,
+                                  std::int64_t* index) {
   using V = Vector<float>;
+  using Place = std::int32_t;
+  using Places = Vector<Place>;
+  using Lanes = PairLanes<float>;
   constexpr int N = kLanes<float>;
   const Window1d& w = p.w.window;
   const std::int64_t s = w.stride, step = w.dilation, taps = w.kernel, start = -w.padding_left;
   const std::int64_t reach = (taps - 1) * step, most = (N - 1) * s + reach + (s == 2 ? 1 : 0);
-  // Windows side by side are those of one row.
-  const std::int64_t joined = p.w.is_tiled() ? last - first : 1, in = p.w.in * joined, out = p.w.out * joined;
+  // Windows side by side are those of one row, if nobody asks for places.
+  const std::int64_t joined = !kPlaces && p.w.is_tiled() ? last - first : 1;
+  const std::int64_t in = p.w.in * joined, out = p.w.out * joined, size = p.d.in * p.h.in * in;
   const std::int64_t begin = std::min(out, (s - 1 - start) / s);
   const std::int64_t inside = start + reach < in ? std::min(out, (in - 1 - reach - start) / s + 1) : 0;
   const float* const x_end = x + p.planes * p.d.in * p.h.in * p.w.in;
   const float* const y_end = y + last * p.w.out;
+  std::int64_t row = kPlaces ? first * in % size : 0;  // in its plane
   x += first * p.w.in, y += first * p.w.out;
+  if (kPlaces) index += first * out;
+  Places lanes{};
+  if (kPlaces)
+    for (int l = 0; l < N; ++l) lanes[l] = static_cast<Place>(l * s);
   for (; y < y_end; x += in, y += out) {
     std::int64_t o = begin;
     const auto take = [&](const auto& read, const auto& ordered) __attribute__((always_inline)) {
@@ -217,28 +237,42 @@ TAPER_FOR_SIZE bool takes_values(const MaxPool& p) {
         const float* from = x + start + o * s;
         if (x_end - from <= most || y_end - y < o + N) break;
         V best = read(from);
+        Places at = lanes + static_cast<Place>(row + start + o * s), where = at;
         for (std::int64_t t = 1; t < taps; ++t) {
-          from += step;
+          from += step, at += static_cast<Place>(step);
           const V v = read(from);
-          best = exceeds(v, best) ? v : best;
+          const auto is_taken = exceeds(v, best);
+          best = is_taken ? v : best;
+          if (kPlaces) where = is_taken ? at : where;
         }
-        store<float>(ordered(best), y + o);
+        store<float>(V(ordered(best)), y + o);
+        if (!kPlaces) continue;
+        Place places[N];
+        std::memcpy(places, &where, sizeof where);
+        for (int l = 0; l < N; ++l) index[o + l] = places[l];
       }
     };
-    const auto same = [](const V& v) __attribute__((always_inline)) { return v; };
-    if (s == 1)
+    const auto same = [](const auto& v) __attribute__((always_inline)) { return v; };
+    const auto one = [](const float* from) __attribute__((always_inline)) { return load(from); };
+    const auto two = [](const float* from) __attribute__((always_inline)) {
+      return V(Lanes::of_pairs<0>(load(from), load(from + N)));
+    };
+    const auto ordered = [](const auto& v) __attribute__((always_inline)) { return Lanes::ordered(v); };
+    const auto more = [=](const float* from) __attribute__((always_inline)) {
+      return every<V>(from, s, std::make_integer_sequence<int, N>());
+    };
+    if constexpr (kPlaces)
       take(
-          [](const float* from) __attribute__((always_inline)) { return load(from); }, same);
-    else if (s == 2)
-      take(
-          [](const float* from)
-              __attribute__((always_inline)) { return V(PairLanes<float>::of_pairs<0>(load(from), load(from + N))); },
-          [](const V& v) __attribute__((always_inline)) { return V(PairLanes<float>::ordered(v)); });
-    else
-      take(
-          [=](const float* from)
-              __attribute__((always_inline)) { return every<V>(from, s, std::make_integer_sequence<int, N>()); },
+          [=](const float* from) __attribute__((always_inline)) {
+            return s == 1 ? one(from) : s == 2 ? V(ordered(two(from))) : more(from);
+          },
           same);
+    else if (s == 1)
+      take(one, same);
+    else if (s == 2)
+      take(two, ordered);
+    else
+      take(more, same);
     o = std::min(o, std::max(inside, begin));
     for (std::int64_t i = 0; i < out; ++i) {
       if (i == begin) i = o;
@@ -247,12 +281,19 @@ TAPER_FOR_SIZE bool takes_values(const MaxPool& p) {
       const std::int64_t end = std::min(at + reach + 1, in);
       while (at < 0) at += step;
       V best = V(_mm256_broadcast_ss(x + at));  // vectors choose without branches
+      Places where = Places{} + static_cast<Place>(at);
       while ((at += step) < end) {
         const V v = V(_mm256_broadcast_ss(x + at));
-        best = exceeds(v, best) ? v : best;
+        const auto is_taken = exceeds(v, best);
+        best = is_taken ? v : best;
+        if (kPlaces) where = is_taken ? Places{} + static_cast<Place>(at) : where;
       }
       y[i] = best[0];
+      if (kPlaces) index[i] = row + where[0];
     }
+    if (!kPlaces) continue;
+    index += out, row += in;
+    if (row == size) row = 0;
   }
 }
 
@@ -302,7 +343,7 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
   auto several = pool_rows<T>;
 #if defined(__AVX2__) && !defined(__AVX512F__)
   if constexpr (std::is_same_v<T, float>)
-    if (index == nullptr && takes_values(p)) small = false, row = nullptr, several = value_rows;
+    if (goes_by_lines(p)) small = false, row = nullptr, several = index ? pool_lines<true> : pool_lines<false>;
 #endif
   const bool is_far = double(p.planes) * double(size) * sizeof(T) >= kFarRead;
   parallel_for(p.planes * rows, size / rows + p.w.out, [=, &p](std::int64_t first, std::int64_t last) {

@@ -30,7 +30,7 @@ class RowMaxima {
   /// Whether windows are no longer than there is room for; those of float64 must overlap or lie side by side in pairs.
   static bool fits(const PoolAxis& axis) {
     const Window1d& w = axis.window;
-    const std::int64_t widest = sizeof(T) == 4 ? kLine : 2;
+    const std::int64_t widest = kApart ? kLine : 2;
     return !axis.is_adaptive && w.kernel <= kLine - kTile - 2 * N && w.dilation <= kLine && w.stride <= widest;
   }
 
@@ -73,6 +73,11 @@ class RowMaxima {
   using Places = typename Several<Place, N>::type;
 
   static constexpr std::int64_t kSlots = 16, kLine = 4096;
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  static constexpr bool kApart = false;  ///< a loop for one row takes these windows
+#else
+  static constexpr bool kApart = sizeof(T) == 4;
+#endif
   static constexpr T kLowest = -std::numeric_limits<T>::infinity();
 
   struct Row {
@@ -131,7 +136,7 @@ class RowMaxima {
   [[gnu::noinline]] void find(const T* x, Place place, std::int64_t room, Row& row) {
     const std::int64_t stride = w_.stride, dilation = w_.dilation, taps = w_.kernel;
     if (stride == 1 && dilation == 1 && taps > 6) return find_long(x, place, row);
-    if constexpr (sizeof(T) == 4)
+    if constexpr (kApart)
       if (stride > 2) return find_apart(x, place, room, row);
     const auto step = static_cast<Place>(dilation);
     for (std::int64_t o = 0; o < n_; o += N) {
