@@ -491,6 +491,12 @@ def max_pools():
                  "for (at = 0; x[at] == x[at];) ++at;", "*max pool*")
     yield Mutant("planes of a row joined though they have several", file,
                  "return p.d.in == 1 && p.h.in == 1 && is_one_row(p)", "return is_one_row(p)", "*max pool*")
+    yield Mutant("rows of windows written behind the last", file, "if (x_end - from <= most || y_end - y < o + N) break;",
+                 "if (x_end - from <= most) break;", "rows shorter than a vector*")
+    yield Mutant("rows joined though windows do not fill them", file, "!kPlaces && p.w.is_tiled() ? last - first : 1;",
+                 "!kPlaces ? last - first : 1;", "rows shorter than a vector*")
+    yield Mutant("places counted through all planes", file, "if (row == size) row = 0;", "if (row == 2 * size) row = 0;",
+                 "rows shorter than a vector*")
     finite = "src/kernels/max_pool_small.hpp"
     yield Mutant("elements that are not finite taken as if they were", finite, "if (!is_all_from(0, zero + zeros)) return false;",
                  "if (!is_all_from(0, zero - zero)) return false;", "*max pool*")

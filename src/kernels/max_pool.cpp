@@ -149,8 +149,8 @@ bool goes_by_columns(const MaxPool& p) {
 
 /// The rows [first, last) of all windows.
 template <class T>
-[[gnu::noinline]] void pool_rows(const MaxPool& p, std::int64_t first, std::int64_t last, const T* x, T* y,
-                                 std::int64_t* index) {
+TAPER_FOR_SIZE void pool_rows(const MaxPool& p, std::int64_t first, std::int64_t last, const T* x, T* y,
+                              std::int64_t* index) {
   using Maxima = RowMaxima<T>;
   constexpr std::int64_t kSome = 16;  // whose elements stay near while parts of the rows are gone through
   const std::int64_t slice = p.h.in * p.w.in, size = p.d.in * slice, out = p.w.out;
@@ -197,11 +197,9 @@ void forward_quads(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T
 TAPER_FOR_SIZE bool goes_by_lines(const MaxPool& p) {
   constexpr std::int64_t kMost = 4096;
   const Window1d& w = p.w.window;
+  const std::int64_t longest = w.stride <= 2 ? 16 : kMost;
   return is_one_row(p) && !p.w.is_adaptive && p.d.out == p.d.in && p.h.out == p.h.in && p.has_narrow_places() &&
-         w.kernel <= (p.w.out < 8     ? 8
-                      : w.stride <= 2 ? 16
-                                      : kMost) &&
-         w.stride <= kMost && w.dilation <= kMost;
+         w.kernel <= (p.w.out < 8 ? 8 : longest) && w.stride <= kMost && w.dilation <= kMost;
 }
 
 /// The rows [first, last) of such windows, those that no border cuts off a vector at a time: the vector's last windows
@@ -236,6 +234,7 @@ template <bool kPlaces>
       for (; o < inside; o += N) {
         const float* from = x + start + o * s;
         if (x_end - from <= most || y_end - y < o + N) break;
+        fetch_run(from, N * s, memory_ahead);
         V best = read(from);
         Places at = lanes + static_cast<Place>(row + start + o * s), where = at;
         for (std::int64_t t = 1; t < taps; ++t) {

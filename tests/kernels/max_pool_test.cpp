@@ -344,6 +344,28 @@ TEST_CASE("values are the same bits with and without indices, also of zeros of b
     }
 }
 
+TEST_CASE("rows shorter than a vector are written one behind the other, and nothing behind the last") {
+  Draw draw(10);
+  for (const std::int64_t length : {5, 7, 11, 23})
+    for (const std::int64_t k : {2, 3, 5})
+      for (const std::int64_t s : {1, 2, 3, 5})
+        for (const MaxPool& pool : {fixed({length}, {k}, {s}, {1}, {1}, false, 13),
+                                    fixed({3, length}, {1, k}, {1, s}, {0, 0}, {1, 1}, false, 5),
+                                    fixed({3, k * length}, {1, k}, {1, k}, {0, 0}, {1, 1}, false, 5)}) {
+          CAPTURE(pool.in, pool.kernel, pool.stride);
+          const Values x = inputs_of(pool, Kind::some_nan, draw);
+          CHECK(agrees(pool, x, draw));
+          const auto n = static_cast<std::size_t>(pool.outputs());
+          std::vector<float> y(n + 8, 7777.0f), values = y;
+          Sizes places(n + 8, -7);
+          run_forward(pool, as<float>(x), y.data(), places.data());
+          run_forward(pool, as<float>(x), values.data(), nullptr);
+          CHECK(std::count(y.begin() + std::ptrdiff_t(n), y.end(), 7777.0f) == 8);
+          CHECK(std::count(values.begin() + std::ptrdiff_t(n), values.end(), 7777.0f) == 8);
+          CHECK(std::count(places.begin() + std::ptrdiff_t(n), places.end(), -7) == 8);
+        }
+}
+
 TEST_CASE("a gradient that many windows send to one element is summed in double") {
   // Of 4096 windows all choose the same element: in float32, 1 + 2^-25 + ... would stay 1.
   const MaxPool pool = fixed({4096}, {8191}, {1}, {4095});
@@ -403,6 +425,7 @@ TEST_CASE("max pools give the same bits on any number of threads") {
   for (const MaxPool& pool :
        {fixed({67, 131}, {3, 5}, {1, 2}, {1, 2}, {2, 1}, true, 17), fixed({4099}, {25}, {1}, {12}, {1}, false, 31),
         fixed({40009}, {3}, {1}, {1}), fixed({257}, {257}, {257}, {0}, {1}, false, 509),
+        fixed({11}, {3}, {2}, {1}, {1}, false, 30011), fixed({10}, {5}, {5}, {0}, {1}, false, 30011),
         fixed({521, 257}, {3, 3}, {2, 2}, {1, 1}), adaptive({67, 131}, {7, 11}, 13), adaptive({523, 67}, {3, 1})}) {
     CAPTURE(pool.in, pool.kernel, pool.adaptive);
     const auto x = as<float>(draw.values(pool.inputs())), dy = as<float>(draw.values(pool.outputs()));
