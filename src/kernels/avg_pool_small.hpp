@@ -129,9 +129,12 @@ template <Small kind, class T>
   for (std::int64_t l = s.to_first; l < last; ++l, y += to_width, left -= to_width, x += 2 * n) {
     const T *const above = 2 * l > s.first && 2 * l <= end ? x - n : s.zeros, *const here = 2 * l < end ? x : s.zeros,
                    *const below = 2 * l + 1 < end ? x + n : s.zeros;
+    // Where no pair is cut off, rows may be read on into those that follow: loads of parts of vectors take long on
+    // AVX2.
+    const std::int64_t behind = K == 2 && kVectorWidth == 32 && 2 * to_width <= n ? (end - 2 * l - 1) * n : n;
     // What is stored is loaded from two vectors, which are `whole` but for the last ones of a row.
     const auto columns = [=](std::int64_t c, bool whole) __attribute__((always_inline)) {
-      if (whole || n - c >= kLanes<T>) {
+      if (whole || behind - c >= kLanes<T>) {
         const Vector<T> sum = load<T>(here + c) + load<T>(below + c);
         return K == 2 ? sum : load<T>(above + c) + sum;
       }
