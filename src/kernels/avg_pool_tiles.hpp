@@ -40,51 +40,31 @@ inline void average_tiles(const float* x, std::int64_t n, std::int64_t k, double
 #if defined(__AVX2__) && defined(__FMA__)
 inline constexpr bool kHasTiles = true;
 
-/// Gradients as k vectors take them, each of its parts from the same part.
-struct Parts {
-  Vector<float> all;
-#ifdef __AVX512F__
-  explicit Parts(const Vector<float>& v) : all(v) {}
-  [[gnu::always_inline]] Vector<float> of(std::int64_t, std::int64_t) const { return all; }
-#else
-  Vector<float> low, high;
-
-  explicit Parts(const Vector<float>& v) : all(v) {
-    const __m128 first = _mm256_castps256_ps128(v), second = _mm256_extractf128_ps(v, 1);
-    low = _mm256_set_m128(first, first);
-    high = _mm256_set_m128(second, second);
-  }
-  /// Vector v of k: the first ones take all from the first part, the last ones from the second.
-  [[gnu::always_inline]] Vector<float> of(std::int64_t v, std::int64_t k) const {
-    return 2 * v + 1 < k ? low : 2 * v + 1 > k ? high : all;
-  }
-#endif
-};
-
 /// dx_{k i}, ..., dx_{k i + k - 1} = dy_i / divisor for i < n, 2 <= k <= kSpreadMost; past the caches if it `streams`
 [[gnu::noinline]] inline void spread_tiles(const float* dy, std::int64_t n, std::int64_t k, double divisor,
                                            bool streams, float* dx) {
   constexpr std::int64_t kWidth = kLanes<float>;
+  using Places = BitsOf<Vector<float>>;
   alignas(kVectorWidth) float one[2 * kWidth];
   Factors<float>::set_all(one, divisor);
   const auto factor = Factors<float>::at(one, 0);
   // Vector v of k takes gradients floor((v lanes + l) / k) in its lanes l.
-  Ints from[kSpreadMost];
+  Places from[kSpreadMost];
   for (std::int64_t v = 0; v < k; ++v)
-    from[v] = places_of(quotients(some_from<Ints>(v * kWidth, k * kWidth), 1, 0, k) % kPart);
+    from[v] = reinterpret_cast<Places>(quotients(some_from<Ints>(v * kWidth, k * kWidth), 1, 0, k));
   std::int64_t i = 0;
   for (; i + kWidth <= n; i += kWidth) {
-    const Parts g(factor.times(load(dy + i)));
+    const Vector<float> g = factor.times(load(dy + i));
     for (std::int64_t v = 0; v < k; ++v, dx += kWidth) {
-      const Vector<float> copies = taken(g.of(v, k), from[v]);
+      const Vector<float> copies = permuted(g, from[v]);
       streams ? stream<float>(copies, dx) : store<float>(copies, dx);
     }
   }
   if (i == n) return;
-  const Parts g(factor.times(load_first(dy + i, n - i)));
+  const Vector<float> g = factor.times(load_first(dy + i, n - i));
   std::int64_t left = k * (n - i);
   for (std::int64_t v = 0; left > 0; ++v, left -= kWidth, dx += kWidth)
-    store_some<float>(taken(g.of(v, k), from[v]), left, dx);
+    store_some<float>(permuted(g, from[v]), left, dx);
 }
 #else
 inline constexpr bool kHasTiles = false;  // the baseline is kept small
