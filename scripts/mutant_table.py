@@ -223,6 +223,11 @@ def dense():
                  "beside[v] = t.b_vector[v] - t.b_vector[0];", "beside[v] = v * kLanes<T>;", "a matrix product agrees*")
     yield Mutant("batches of columns with each other's strides", "src/kernels/gemm.cpp", "std::swap(q.stride_a, q.stride_b);", "",
                  "a batch of matrices*")
+    yield Mutant("the last vector of a column times a row behind its end", "src/kernels/gemm.cpp",
+                 "const std::int64_t at = std::min(j, n - kLanes<T>);", "const std::int64_t at = j;",
+                 "a column times a row*")
+    yield Mutant("a column times a row stored without gaps", "src/kernels/gemm.cpp", "c + i * ldc + at", "c + i * n + at",
+                 "a column times a row*")
     yield Mutant("chains as long as a step", "src/kernels/product.cpp",
                  "for (; depth - k > kChain<T>; k += kChain<T>) {", "for (; depth - k > kDeepBlock; k += kChain<T>) {",
                  "a convolution agrees*")

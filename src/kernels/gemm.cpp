@@ -122,6 +122,29 @@ void multiply_tiny(const GemmParams& p, const T* a, const T* b, T* c, const T* b
     }
 }
 
+/// Whether a product is of a column and a long row without gaps, not added to anything. Measured with AVX2 alone.
+template <class T>
+constexpr bool kOuter = kVectorWidth == 32 && sizeof(T) == sizeof(float);
+template <class T>
+bool is_outer(const GemmParams& p) {
+  return p.k == 1 && p.n >= 64 && p.batch == 1 && !p.add && !p.packed_b && (!p.transpose_b || p.ldb == 1);
+}
+
+/// Row by row, as the results lie in memory: tiles, of which each reaches into some rows, take three times as long.
+template <class T>
+void multiply_outer(const GemmParams& p, const T* a, const T* b, T* c) {
+  parallel_for(p.m, p.n, [=, n = p.n, ldc = p.ldc, lda = p.transpose_a ? 1 : p.lda](std::int64_t i, std::int64_t last) {
+    for (; i < last; ++i) {
+      // c_ij = a_i b_j; the last vector may overlap the one before.
+      const Vector<T> left = a[i * lda] - Vector<T>{};
+      for (std::int64_t j = 0; j < n; j += kLanes<T>) {
+        const std::int64_t at = std::min(j, n - kLanes<T>);
+        store<T>(multiply_add(left, load(b + at), Vector<T>{}), c + i * ldc + at);
+      }
+    }
+  });
+}
+
 /// Whether a BLAS takes the product.
 bool is_for_blas([[maybe_unused]] const GemmParams& p) {
 #ifdef TAPER_BLAS
@@ -327,6 +350,8 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
     std::swap(q.stride_a, q.stride_b);
     return gemm(q, b, a, c, bias);
   }
+  if constexpr (kOuter<T>)
+    if (bias == nullptr && is_outer<T>(p)) return multiply_outer(p, a, b, c);
   const bool few = is_few<T>(p);
   if (bias != nullptr && (few || p.k > kLongSum || is_for_blas(p))) {
     begin(p, bias, c);

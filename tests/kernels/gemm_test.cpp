@@ -188,6 +188,36 @@ TEST_CASE("a batch of products uses its strides, and the same matrix for a strid
     }
 }
 
+TEST_CASE("a column times a row is each product of their elements, in rows any distance apart") {
+  for (const std::int64_t m : {1, 7, 300})
+    for (const std::int64_t n : {63, 64, 67, 520})
+      for (const bool transpose_a : {false, true})
+        for (const bool transpose_b : {false, true})
+          for (const std::int64_t apart : {0, 3}) {
+            CAPTURE(m, n, transpose_a, transpose_b, apart);
+            GemmParams p = params(m, n, 1, transpose_a, transpose_b);
+            p.lda += apart, p.ldc += apart;
+            const auto a = numbers<float>(size(m * p.lda), 19), b = numbers<float>(size(n), 20);
+            std::vector<float> expected(size(m * p.ldc), 7), twice = expected;
+            for (std::int64_t i = 0; i < m; ++i)
+              for (std::int64_t j = 0; j < n; ++j) {
+                const float product = a[size(transpose_a ? i : i * p.lda)] * b[size(j)];
+                expected[size(i * p.ldc + j)] = product;
+                twice[size(i * p.ldc + j)] = product + product;
+              }
+            CHECK(same_on_any_threads([&] {
+              std::vector<float> c(expected.size(), 7);
+              p.add = false;
+              gemm(p, a.data(), b.data(), c.data());
+              CHECK(same_bits(c, expected));
+              p.add = true;
+              gemm(p, a.data(), b.data(), c.data());
+              CHECK(same_bits(c, twice));
+              return c;
+            }));
+          }
+}
+
 TEST_CASE("a batch of matrices is multiplied by one column each, or all by one, in every form") {
   const std::int64_t batch = 3;
   for (const std::int64_t m : {1, 7, 70, 300})
