@@ -226,8 +226,8 @@ def dense():
     yield Mutant("the last vector of a column times a row behind its end", "src/kernels/gemm.cpp",
                  "const std::int64_t at = std::min(j, n - kLanes<T>);", "const std::int64_t at = j;",
                  "a column times a row*")
-    yield Mutant("a column times a row stored without gaps", "src/kernels/gemm.cpp", "c + i * ldc + at", "c + i * n + at",
-                 "a column times a row*")
+    yield Mutant("a column times a row stored without gaps", "src/kernels/gemm.cpp", "T* const row = c + i * p.ldc;",
+                 "T* const row = c + i * p.n;", "a column times a row*")
     yield Mutant("chains as long as a step", "src/kernels/product.cpp",
                  "for (; depth - k > kChain<T>; k += kChain<T>) {", "for (; depth - k > kDeepBlock; k += kChain<T>) {",
                  "a convolution agrees*")
@@ -648,6 +648,10 @@ def wired():
                  "*under names of its own")
     yield Mutant("a block of too few inputs accepted", graph, "if (block && block->input_count_ != wired.inputs.size())",
                  "if (false)", "*graph in a graph*")
+    yield Mutant("short planes of a thread from the first channel on", "src/kernels/prelu.cpp",
+                 "std::int64_t c = unit % p.channels;", "std::int64_t c = 0;", "threads find the channels*")
+    yield Mutant("the last vector of a short plane left out", "src/kernels/prelu.cpp",
+                 "      store<T>(last, to + rest);\n", "", "*prelu*")
     yield Mutant("slope of the wrong channel", "src/kernels/prelu.cpp", "plane % channels}",
                  "plane / channels % channels}", "*prelu*")
     yield Mutant("Bilinear bounded by the second input", "modules/bilinear.cpp", "1 / std::sqrt(double(n1))",

@@ -133,13 +133,14 @@ bool is_outer(const GemmParams& p) {
 /// Row by row, as the results lie in memory: tiles, of which each reaches into some rows, take three times as long.
 template <class T>
 void multiply_outer(const GemmParams& p, const T* a, const T* b, T* c) {
-  parallel_for(p.m, p.n, [=, n = p.n, ldc = p.ldc, lda = p.transpose_a ? 1 : p.lda](std::int64_t i, std::int64_t last) {
+  parallel_for(p.m, p.n, [=, &p](std::int64_t i, std::int64_t last) {
     for (; i < last; ++i) {
       // c_ij = a_i b_j; the last vector may overlap the one before.
-      const Vector<T> left = a[i * lda] - Vector<T>{};
-      for (std::int64_t j = 0; j < n; j += kLanes<T>) {
+      const Vector<T> left = a[i * (p.transpose_a ? 1 : p.lda)] - Vector<T>{};
+      T* const row = c + i * p.ldc;
+      for (std::int64_t j = 0, n = p.n; j < n; j += kLanes<T>) {
         const std::int64_t at = std::min(j, n - kLanes<T>);
-        store<T>(multiply_add(left, load(b + at), Vector<T>{}), c + i * ldc + at);
+        store<T>(multiply_add(left, load(b + at), Vector<T>{}), row + at);
       }
     }
   });
@@ -350,8 +351,6 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
     std::swap(q.stride_a, q.stride_b);
     return gemm(q, b, a, c, bias);
   }
-  if constexpr (kOuter<T>)
-    if (bias == nullptr && is_outer<T>(p)) return multiply_outer(p, a, b, c);
   const bool few = is_few<T>(p);
   if (bias != nullptr && (few || p.k > kLongSum || is_for_blas(p))) {
     begin(p, bias, c);
@@ -360,6 +359,8 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
     return gemm<T>(q, a, b, c, nullptr);
   }
   if (few) return multiply_few(p, a, b, c);
+  if constexpr (kOuter<T>)
+    if (bias == nullptr && is_outer<T>(p)) return multiply_outer(p, a, b, c);
 #ifdef TAPER_BLAS
   if (is_for_blas(p)) return blas::multiply(p, a, b, c);
 #endif

@@ -66,6 +66,9 @@ TEST_CASE("float32 prelu is the definition bit for bit at all lengths, special v
       if (at < x.size()) x[at++] = v;
     std::vector<float> y(x.size(), 77.0f);
     kernels::prelu(p, x.data(), w.data(), y.data());
+    auto in_place = x;
+    kernels::prelu(p, in_place.data(), w.data(), in_place.data());
+    CHECK(test::same_values(in_place, y));
     for (const bool add : {false, true}) {
       auto dx = test::numbers<float>(n, 4);
       std::vector<float> expected_y(x.size()), expected_dx(x.size()), dw(w.size());
@@ -112,4 +115,20 @@ TEST_CASE("a slope's gradient is summed in double, with the same bits on any num
                                    slopes_gradient.data(), false);
     return slopes_gradient;
   }));
+}
+
+TEST_CASE("threads find the channels of the planes they share") {
+  for (const std::int64_t inner : {5, 8, 97, 5003}) {
+    const PReLUParams p{1 + 200000 / inner, 7, inner};
+    const auto x = test::numbers<float>(p.outer * 7 * inner, 12), w = test::numbers<float>(7, 13);
+    std::vector<float> expected(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i)
+      expected[i] = x[i] > 0 ? x[i] : w[i / std::size_t(inner) % w.size()] * x[i];
+    CHECK(test::same_on_any_threads([&] {
+      std::vector<float> y(x.size());
+      kernels::prelu(p, x.data(), w.data(), y.data());
+      CHECK(test::same_values(y, expected));
+      return y;
+    }));
+  }
 }
