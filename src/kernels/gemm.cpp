@@ -122,9 +122,11 @@ void multiply_tiny(const GemmParams& p, const T* a, const T* b, T* c, const T* b
     }
 }
 
-/// Whether a product is of a column and a long row without gaps, not added to anything. Measured with AVX2 alone.
+/// Whether products of a column and a row have a loop of their own; measured with AVX2 alone.
 template <class T>
 constexpr bool kOuter = kVectorWidth == 32 && sizeof(T) == sizeof(float);
+
+/// Whether a product is of a column and a long row without gaps, not added to anything.
 template <class T>
 bool is_outer(const GemmParams& p) {
   return p.k == 1 && p.n >= 64 && p.batch == 1 && !p.add && !p.packed_b && (!p.transpose_b || p.ldb == 1);
