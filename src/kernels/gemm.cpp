@@ -127,7 +127,6 @@ template <class T>
 constexpr bool kOuter = kVectorWidth == 32 && sizeof(T) == sizeof(float);
 
 /// Whether a product is of a column and a long row without gaps, not added to anything.
-template <class T>
 bool is_outer(const GemmParams& p) {
   return p.k == 1 && p.n >= 64 && p.batch == 1 && !p.add && !p.packed_b && (!p.transpose_b || p.ldb == 1);
 }
@@ -362,7 +361,7 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
   }
   if (few) return multiply_few(p, a, b, c);
   if constexpr (kOuter<T>)
-    if (bias == nullptr && is_outer<T>(p)) return multiply_outer(p, a, b, c);
+    if (bias == nullptr && is_outer(p)) return multiply_outer(p, a, b, c);
 #ifdef TAPER_BLAS
   if (is_for_blas(p)) return blas::multiply(p, a, b, c);
 #endif

@@ -27,7 +27,8 @@ class RowMaxima {
   /// Windows that are worked on at once.
   static constexpr std::int64_t kTile = 256;
 
-  /// Whether windows are no longer than there is room for; those of float64 must overlap or lie side by side in pairs.
+  /// Whether windows are no longer than there is room for; without `kApart` they overlap or lie side by side in
+  /// pairs.
   static bool fits(const PoolAxis& axis) {
     const Window1d& w = axis.window;
     const std::int64_t widest = kApart ? kLine : 2;

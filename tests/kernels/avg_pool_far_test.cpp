@@ -12,6 +12,20 @@
 using namespace taper;
 using namespace taper::test;
 
+namespace {
+
+/// Checks the gradients of `pool(planes)`, of more than `least` bytes, against those of some of its planes alone.
+template <class Pool>
+void check_gradients(Draw& draw, const Pool& pool, std::int64_t planes, std::int64_t least) {
+  REQUIRE(inputs(pool(planes)) * std::int64_t{sizeof(float)} > least);
+  const auto dy = as<float>(draw.values(outputs(pool(planes))));
+  const auto dx = run_backward(pool(planes), dy);
+  for (const std::int64_t plane : {std::int64_t{0}, std::int64_t{1}, planes / 2, planes - 1})
+    CHECK(same_bits(part_of(dx, plane, planes), run_backward(pool(1), part_of(dy, plane, planes))));
+}
+
+}  // namespace
+
 TEST_CASE("gradients too many for the caches are those of each plane alone") {
   Draw draw(14);
   const std::int64_t planes = 211;
@@ -19,11 +33,7 @@ TEST_CASE("gradients too many for the caches are those of each plane alone") {
   for (const std::int64_t height : {199, 198}) {
     CAPTURE(height);
     const auto pool = [=](std::int64_t n) { return adaptive({height, 211}, {2, 3}, n); };
-    REQUIRE(inputs(pool(planes)) * std::int64_t{sizeof(float)} > std::int64_t{1} << 25);
-    const auto dy = as<float>(draw.values(outputs(pool(planes))));
-    const auto dx = run_backward(pool(planes), dy);
-    for (const std::int64_t plane : {std::int64_t{0}, std::int64_t{1}, planes / 2, planes - 1})
-      CHECK(same_bits(part_of(dx, plane, planes), run_backward(pool(1), part_of(dy, plane, planes))));
+    check_gradients(draw, pool, planes, std::int64_t{1} << 25);
   }
 }
 
@@ -39,11 +49,7 @@ TEST_CASE("gradients of small windows too many for the caches are those of each 
         const auto pool = [=](std::int64_t n) {
           return fixed({height, width}, {k, k}, {2, 2}, {k / 3, k / 3}, counts, false, 0, n);
         };
-        REQUIRE(inputs(pool(planes)) * std::int64_t{sizeof(float)} > std::int64_t{1} << 25);
-        const auto dy = as<float>(draw.values(outputs(pool(planes))));
-        const auto dx = run_backward(pool(planes), dy);
-        for (const std::int64_t plane : {std::int64_t{0}, planes / 2, planes - 1})
-          CHECK(same_bits(part_of(dx, plane, planes), run_backward(pool(1), part_of(dy, plane, planes))));
+        check_gradients(draw, pool, planes, std::int64_t{1} << 25);
       }
 }
 
@@ -51,11 +57,7 @@ TEST_CASE("gradients of windows side by side too many for the caches are those o
   Draw draw(29);
   const std::int64_t planes = 1031, k = 7, length = k * 2327;
   const auto pool = [=](std::int64_t n) { return fixed({length}, {k}, {k}, {0}, true, false, 0, n); };
-  REQUIRE(inputs(pool(planes)) * std::int64_t{sizeof(float)} > std::int64_t{1} << 26);
-  const auto dy = as<float>(draw.values(outputs(pool(planes))));
-  const auto dx = run_backward(pool(planes), dy);
-  for (const std::int64_t plane : {std::int64_t{0}, planes / 2, planes - 1})
-    CHECK(same_bits(part_of(dx, plane, planes), run_backward(pool(1), part_of(dy, plane, planes))));
+  check_gradients(draw, pool, planes, std::int64_t{1} << 26);
 }
 
 TEST_CASE("averages of what is too much for the caches are those of each plane alone") {
