@@ -12,6 +12,20 @@ function(taper_compile_together target)
   endif()
 endfunction()
 
+# The same, but each group is of one folder and of `count` files at most: other folders may use the same names.
+function(taper_compile_folders_together target count)
+  taper_compile_together(${target})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  get_target_property(files ${target} SOURCES)
+  foreach(file IN LISTS files)
+    cmake_path(GET file PARENT_PATH folder)
+    cmake_path(GET folder FILENAME folder)
+    math(EXPR group "0${in_${folder}} / ${count}")
+    math(EXPR in_${folder} "0${in_${folder}} + 1")
+    set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${folder}_${group})
+  endforeach()
+endfunction()
+
 # Adds the objects of `SOURCES` to the library as `taper_NAME`. `OPTIONS` are those of release builds.
 # `TOGETHER`: see above.
 function(taper_add_part name)

@@ -11,7 +11,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kModel = R"({"input": {"shape": [3, 11]}, "layers": [
+constexpr const char* kDropoutModel = R"({"input": {"shape": [3, 11]}, "layers": [
   {"type": "Conv1d", "name": "conv", "out_channels": 5, "kernel_size": 3, "padding": 1},
   {"type": "Tanh"}, {"type": "Dropout", "p": 0.5},
   {"type": "AdaptiveAvgPool1d", "output_size": 1}, {"type": "Squeeze", "dim": -1},
@@ -62,7 +62,7 @@ json model_of(const json& stored) {
 
 TEST_CASE("run gives what the library gives, forward and backward, batched or not") {
   const TempFolder folder;
-  folder.write("m.json", kModel);
+  folder.write("m.json", kDropoutModel);
   const config::LoadedModel loaded = config::load_model(folder / "m.json");
   for (const DType dtype : {DType::float32, DType::float64}) {
     for (const Shape& shape : {Shape{7, 3, 11}, Shape{3, 11}, Shape{0, 3, 11}, Shape{2, 3, 13}}) {
@@ -90,7 +90,7 @@ TEST_CASE("run gives what the library gives, forward and backward, batched or no
 
 TEST_CASE("run without weights initialises from the seed and writes the parameters") {
   const TempFolder folder;
-  folder.write("m.json", kModel);
+  folder.write("m.json", kDropoutModel);
   io::save_npy(folder / "x.npy", ones({2, 3, 11}));
   const auto first = results(folder, {"m.json", "--input", "x.npy", "--seed", "3"});
   CHECK(names(first) ==

@@ -12,7 +12,7 @@ using namespace taper;
 
 namespace {
 
-constexpr const char* kModel = R"({"input": {"shape": [3, 7]}, "layers": [
+constexpr const char* kFlatModel = R"({"input": {"shape": [3, 7]}, "layers": [
   {"type": "Conv1d", "name": "conv", "out_channels": 2, "kernel_size": 3},
   {"type": "Flatten"},
   {"type": "Linear", "name": "fc", "out_features": 2}]})";
@@ -20,7 +20,7 @@ constexpr const char* kModel = R"({"input": {"shape": [3, 7]}, "layers": [
 /// A folder with a model, and with files that are good and bad in one way each.
 struct Files : TempFolder {
   Files() {
-    write("m.json", kModel);
+    write("m.json", kFlatModel);
     write("bad.json",
           "{\n  \"input\": {\"shape\": [3, 7]},\n  \"layers\": [\n    {\"type\": \"AvgPool1d\", "
           "\"kernal_size\": 2}\n  ]\n}\n");
@@ -260,7 +260,7 @@ TEST_CASE("standard output that takes no more is an error, a closed pipe is not"
 
 TEST_CASE("names that begin with a dash stand behind two dashes, and names cannot steer the terminal") {
   const Files folder;
-  folder.write("--m.json", kModel);
+  folder.write("--m.json", kFlatModel);
   const Outcome dashed = run_taper(folder.path(), {"run", "--input", "x.npy", "--output", "o", "--", "--m.json"});
   CHECK(dashed.err == "");
   CHECK(dashed.exit == 0);

@@ -13,7 +13,7 @@ using namespace taper::config;
 
 namespace {
 
-constexpr std::string_view kConfig = R"({
+constexpr std::string_view kUnspoilt = R"({
   "model": {
     "input": {"shape": [12, 25]},
     "layers": [
@@ -83,7 +83,7 @@ class Mutations {
   std::size_t below(std::size_t limit) { return philox(seed_, 0, count_++)[0] % limit; }
 
   std::string next() {
-    std::string text(kConfig);
+    std::string text(kUnspoilt);
     for (std::size_t i = 1 + below(3); i > 0; --i) mutate(text);
     return text;
   }
@@ -141,12 +141,12 @@ TEST_CASE("mutated configs are accepted exactly when they are JSON, less what we
 }
 
 TEST_CASE("every beginning of a config is refused, and every value of it is found where it stands") {
-  for (std::size_t size = 0; size < kConfig.size(); ++size) {
-    Diagnostics diagnostics(Source("m.json", std::string(kConfig.substr(0, size))));
+  for (std::size_t size = 0; size < kUnspoilt.size(); ++size) {
+    Diagnostics diagnostics(Source("m.json", std::string(kUnspoilt.substr(0, size))));
     REQUIRE_FALSE(parse_json(diagnostics));
     REQUIRE_FALSE(diagnostics.render().empty());
   }
-  Diagnostics diagnostics(Source("m.json", std::string(kConfig)));
+  Diagnostics diagnostics(Source("m.json", std::string(kUnspoilt)));
   const auto document = parse_json(diagnostics);
   REQUIRE(document);
   const Json flat = document->root().flatten();

@@ -2,11 +2,13 @@
 #include "config/training_config.hpp"
 #include "support/catch.hpp"
 #include "support/layer_case.hpp"
+#include "support/model_json.hpp"
 #include "taper/nn/registry.hpp"
 
 // What holds for every layer of the catalogue when it comes from JSON.
 using namespace taper;
 using namespace taper::config;
+using test::errors_of;
 using test::example_model;
 using test::keys_of;
 
@@ -15,8 +17,6 @@ namespace {
 std::vector<std::int64_t> without_batch(const Shape& shape) { return {shape.begin() + 1, shape.end()}; }
 
 Json example_of(const nn::LayerType& type) { return Json::parse(type.example); }
-
-std::string errors_of(const Json& model) { return parse_model(model.dump(), "m.json").errors; }
 
 }  // namespace
 
@@ -42,7 +42,7 @@ TEST_CASE("every key of every layer is suggested when it is mistyped") {
       if (key.size() == 1) continue;  // two letters could be anything
       Json options = example_of(type);
       options[key + key.back()] = 1;
-      CHECK(errors_of(example_model(type, options)).find("unknown key; did you mean " + key + "?") !=
+      CHECK(errors_of(example_model(type, options).dump()).find("unknown key; did you mean " + key + "?") !=
             std::string::npos);
     }
 }
@@ -54,7 +54,7 @@ TEST_CASE("every key of every layer refuses what is no value of its kind, at its
       for (const char* value : {"{}", "[[1]]", "\"no such word\""}) {
         Json options = example_of(type);
         options[key] = Json::parse(value);
-        const std::string errors = errors_of(example_model(type, options));
+        const std::string errors = errors_of(example_model(type, options).dump());
         CHECK(errors.find("error: /layers/0/" + key) != std::string::npos);
         CHECK(errors.find("expected") != std::string::npos);
       }

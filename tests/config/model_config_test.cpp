@@ -2,6 +2,7 @@
 
 #include "config/training_config.hpp"
 #include "support/catch.hpp"
+#include "support/model_json.hpp"
 #include "support/temp_folder.hpp"
 #include "taper/config.hpp"
 #include "taper/creation.hpp"
@@ -11,18 +12,10 @@
 
 using namespace taper;
 using namespace taper::config;
+using test::errors_of;
+using test::model_of;
 
 namespace {
-
-/// The errors of a model file, rendered; "" when it is right.
-std::string errors_of(const std::string& text) { return parse_model(text, "m.json").errors; }
-
-ModelSpec model_of(const std::string& text) {
-  const LoadedModel loaded = parse_model(text, "m.json");
-  INFO(loaded.errors);
-  REQUIRE(loaded.model.complete);
-  return loaded.model;
-}
 
 const char* const kForum = R"({
   "input": {"shape": [12, 25]},

@@ -4,6 +4,7 @@
 
 #include "config/training_config.hpp"
 #include "support/catch.hpp"
+#include "support/model_json.hpp"
 #include "taper/config.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/conv.hpp"
@@ -15,10 +16,10 @@
 // Models in JSON with several inputs and outputs, and blocks with connections of their own.
 using namespace taper;
 using namespace taper::config;
+using test::errors_of;
+using test::model_of;
 
 namespace {
-
-std::string errors_of(const std::string& text) { return parse_model(text, "m.json").errors; }
 
 /// The sentences of the errors alone.
 std::vector<std::string> sentences_of(const std::string& text) {
@@ -34,14 +35,6 @@ std::vector<std::string> sentences_of(const std::string& text) {
 }
 
 std::vector<std::string> sentence(const std::string& text) { return {text}; }
-
-ModelSpec model_of(const std::string& text) {
-  const LoadedModel loaded = parse_model(text, "m.json");
-  INFO(loaded.errors);
-  REQUIRE(loaded.model.complete);
-  REQUIRE(loaded.errors == "");
-  return loaded.model;
-}
 
 std::vector<std::string> parameter_names(const nn::Module& module) {
   std::vector<std::string> names;

@@ -8,18 +8,19 @@
 #include "kernels/parallel.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
+#include "support/numbers.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/linear.hpp"
 #include "taper/ops.hpp"
 
 using namespace taper;
+using test::kHuge;
 
 // Faults of other frameworks with tensors, sizes and linear layers. The tag is the row of the list in
 // tests/faults/README.md.
 
 namespace {
 
-constexpr std::int64_t kHuge = std::int64_t{1} << 62;
 using Extents = std::span<const std::int64_t>;
 
 }  // namespace

@@ -21,7 +21,7 @@ CsvTable parse(const std::string& text, const CsvOptions& options = {}) {
 Floats inputs(const std::string& text, const CsvOptions& options = {}) {
   return parse(text, options).inputs.to_vector<float>();
 }
-std::string refusal(const std::string& text, const CsvOptions& options = {}) {
+std::string csv_refusal(const std::string& text, const CsvOptions& options = {}) {
   return test::message_of([&] { parse(text, options); });
 }
 
@@ -56,15 +56,16 @@ TEST_CASE("columns are chosen by name, by position, and by position from the bac
 
   const std::string none =
       "x.csv: no such column: expected one of length, width, species or a position from -3 to 2, got ";
-  CHECK(refusal(kIris, {.target = "specie"}) == none + "specie");
-  CHECK(refusal(kIris, {.inputs = {"3"}}) == none + "3");
-  CHECK(refusal(kIris, {.inputs = {"-4"}}) == none + "-4");
-  CHECK(refusal(kIris, {.inputs = {"1.0"}}) == none + "1.0");
-  CHECK(refusal(kIris, {.inputs = {"width", "1"}}) == "x.csv: column is chosen twice: 1");
-  CHECK(refusal(kIris, {.inputs = {"species"}, .target = "species"}) ==
+  CHECK(csv_refusal(kIris, {.target = "specie"}) == none + "specie");
+  CHECK(csv_refusal(kIris, {.inputs = {"3"}}) == none + "3");
+  CHECK(csv_refusal(kIris, {.inputs = {"-4"}}) == none + "-4");
+  CHECK(csv_refusal(kIris, {.inputs = {"1.0"}}) == none + "1.0");
+  CHECK(csv_refusal(kIris, {.inputs = {"width", "1"}}) == "x.csv: column is chosen twice: 1");
+  CHECK(csv_refusal(kIris, {.inputs = {"species"}, .target = "species"}) ==
         "x.csv: column is both input and target: species");
-  CHECK(refusal("a,a\n1,2\n", {.inputs = {"a"}}) == "x.csv: several columns have this name; choose by position: a");
-  CHECK(refusal("a\n1\n", {.target = "a"}) == "x.csv: no column is left for the inputs; the target is the only one");
+  CHECK(csv_refusal("a,a\n1,2\n", {.inputs = {"a"}}) == "x.csv: several columns have this name; choose by position: a");
+  CHECK(csv_refusal("a\n1\n", {.target = "a"}) ==
+        "x.csv: no column is left for the inputs; the target is the only one");
 }
 
 TEST_CASE("a header is there when no field of the first row is a number, unless it is said") {
@@ -72,7 +73,7 @@ TEST_CASE("a header is there when no field of the first row is a number, unless 
   CHECK(parse("1,2\n3,4\n").input_names == Names{"0", "1"});
   CHECK(inputs("a,b\n3,4\n") == Floats{3, 4});
   CHECK(inputs("1,2\n3,4\n", {.header = true}) == Floats{3, 4});
-  CHECK(refusal("a,b\n3,4\n", {.header = false}) == "x.csv: row 1, column 0: expected a number, got a");
+  CHECK(csv_refusal("a,b\n3,4\n", {.header = false}) == "x.csv: row 1, column 0: expected a number, got a");
   CHECK(parse("5,setosa\n6,virginica\n", {.target = "1"}).labels == Names{"setosa", "virginica"});
 }
 
@@ -87,8 +88,9 @@ TEST_CASE("the delimiter is found from the first rows, or given") {
   }
   CHECK(inputs("\"a,b\";c\n1;2\n") == Floats{1, 2});
   CHECK(inputs("a\n1\n2\n") == Floats{1, 2});
-  CHECK(refusal("1;2\n", {.delimiter = ",", .header = false}) == "x.csv: row 1, column 0: expected a number, got 1;2");
-  CHECK(refusal("1;2\n", {.delimiter = "::"}) == "x.csv: delimiter: expected ',', ';', '|' or a tab, got '::'");
+  CHECK(csv_refusal("1;2\n", {.delimiter = ",", .header = false}) ==
+        "x.csv: row 1, column 0: expected a number, got 1;2");
+  CHECK(csv_refusal("1;2\n", {.delimiter = "::"}) == "x.csv: delimiter: expected ',', ';', '|' or a tab, got '::'");
 }
 
 TEST_CASE("quoted fields hold delimiters, quotes and line ends") {
@@ -98,12 +100,12 @@ TEST_CASE("quoted fields hold delimiters, quotes and line ends") {
   CHECK(table.target_name == "class\r\nname");
   CHECK(table.inputs.to_vector<float>() == Floats{1.5f, 2.5f});
   CHECK(table.labels == Names{"a,b", "c\nd"});
-  CHECK(refusal("a,b\n1,\"2\n3,4\n") == "x.csv: row 2: the closing quote is missing");
-  CHECK(refusal("a,b\n1,2\"3\n") ==
+  CHECK(csv_refusal("a,b\n1,\"2\n3,4\n") == "x.csv: row 2: the closing quote is missing");
+  CHECK(csv_refusal("a,b\n1,2\"3\n") ==
         "x.csv: row 2: a quote inside a field: expected the whole field in quotes, with doubled quotes inside");
-  CHECK(refusal("a,b\n1,\"2\"3\n") == "x.csv: row 2: text after a closing quote");
-  CHECK(refusal("a,b\n1,2\r3,4\n") == "x.csv: row 2: a carriage return without a line feed");
-  CHECK(refusal(std::string("a,b\n1,\0\n", 8)) == "x.csv: row 2: a NUL byte: expected UTF-8 text");
+  CHECK(csv_refusal("a,b\n1,\"2\"3\n") == "x.csv: row 2: text after a closing quote");
+  CHECK(csv_refusal("a,b\n1,2\r3,4\n") == "x.csv: row 2: a carriage return without a line feed");
+  CHECK(csv_refusal(std::string("a,b\n1,\0\n", 8)) == "x.csv: row 2: a NUL byte: expected UTF-8 text");
 }
 
 TEST_CASE("line ends, byte-order mark, spaces, empty lines and a missing last line end change nothing") {
@@ -113,27 +115,28 @@ TEST_CASE("line ends, byte-order mark, spaces, empty lines and a missing last li
               "a,b\n1,2\n")
             .input_names == Names{"a", "b"});
   CHECK(inputs(" 1 ,\t2\n\n\n+3 , 4\n\n") == Floats{1, 2, 3, 4});
-  CHECK(refusal("\xFF\xFE"
-                "1,2\n") == "x.csv: text is UTF-16: expected UTF-8");
-  CHECK(refusal("a,\xFF\n1,2\n") == "x.csv: row 1: text is not UTF-8");
-  CHECK(refusal("1,\xFF\n", {.target = "1"}) == "x.csv: row 1, column 1: text is not UTF-8");
+  CHECK(csv_refusal("\xFF\xFE"
+                    "1,2\n") == "x.csv: text is UTF-16: expected UTF-8");
+  CHECK(csv_refusal("a,\xFF\n1,2\n") == "x.csv: row 1: text is not UTF-8");
+  CHECK(csv_refusal("1,\xFF\n", {.target = "1"}) == "x.csv: row 1, column 1: text is not UTF-8");
 }
 
 TEST_CASE("missing values are refused with row and column unless a fill is given") {
   const std::string missing = ": value is missing; give a fill value or remove the row";
-  CHECK(refusal("a,b\n1,2\n3,\n") == "x.csv: row 3, column b" + missing);
-  CHECK(refusal("a,b\n1,2\nNA,4\n") == "x.csv: row 3, column a" + missing);
-  CHECK(refusal("1,2\n\n?,4\n") == "x.csv: row 3, column 0" + missing);
-  CHECK(refusal("a\n1\n\n2\n") == "x.csv: row 3, column a" + missing);
+  CHECK(csv_refusal("a,b\n1,2\n3,\n") == "x.csv: row 3, column b" + missing);
+  CHECK(csv_refusal("a,b\n1,2\nNA,4\n") == "x.csv: row 3, column a" + missing);
+  CHECK(csv_refusal("1,2\n\n?,4\n") == "x.csv: row 3, column 0" + missing);
+  CHECK(csv_refusal("a\n1\n\n2\n") == "x.csv: row 3, column a" + missing);
   CHECK(inputs("a,b\n1,\nNA,?\n", {.fill = -0.5}) == Floats{1, -0.5f, -0.5f, -0.5f});
-  CHECK(refusal("a,b\n1,\n", {.target = "b", .fill = 0}) == "x.csv: row 2, column b: class is missing");
-  CHECK(refusal("a,b\n1,\n", {.target = "b", .target_is_class = false, .fill = 0}) ==
+  CHECK(csv_refusal("a,b\n1,\n", {.target = "b", .fill = 0}) == "x.csv: row 2, column b: class is missing");
+  CHECK(csv_refusal("a,b\n1,\n", {.target = "b", .target_is_class = false, .fill = 0}) ==
         "x.csv: row 2, column b" + missing);
-  CHECK(refusal("a,b\n1,2\n", {.fill = 1e39}) == "x.csv: fill: expected a finite number float32 can hold, got 1e+39");
+  CHECK(csv_refusal("a,b\n1,2\n", {.fill = 1e39}) ==
+        "x.csv: fill: expected a finite number float32 can hold, got 1e+39");
 }
 
 TEST_CASE("what is not a finite float32 is refused with row and column", "[fault-115]") {
-  const auto cell = [](const std::string& text) { return refusal("a;b\n1;2\n3;" + text + "\n"); };
+  const auto cell = [](const std::string& text) { return csv_refusal("a;b\n1;2\n3;" + text + "\n"); };
   const std::string where = "x.csv: row 3, column b: expected ";
   CHECK(cell("abc") == where + "a number, got abc");
   CHECK(cell("0,5") == where + "a number, got 0,5; write the decimal mark as a point");
@@ -148,13 +151,13 @@ TEST_CASE("what is not a finite float32 is refused with row and column", "[fault
 }
 
 TEST_CASE("rows of another length and files without data are refused") {
-  CHECK(refusal("a,b\n1,2\n3\n") == "x.csv: row 3: expected 2 fields as in row 1, got 1");
-  CHECK(refusal("a,b\n1,2,3\n") == "x.csv: row 2: expected 2 fields as in row 1, got 3");
-  CHECK(refusal("") == "x.csv: file is empty");
-  CHECK(refusal("\n\r\n") == "x.csv: file is empty");
-  CHECK(refusal("a,b\n") == "x.csv: no rows of data after the header");
-  CHECK(refusal(std::string(10000000, ',') + "\n") == "x.csv: row 1: too many columns: expected at most 16384");
-  CHECK(refusal("\"" + std::string(20000000, 'x') + "\"\n") ==
+  CHECK(csv_refusal("a,b\n1,2\n3\n") == "x.csv: row 3: expected 2 fields as in row 1, got 1");
+  CHECK(csv_refusal("a,b\n1,2,3\n") == "x.csv: row 2: expected 2 fields as in row 1, got 3");
+  CHECK(csv_refusal("") == "x.csv: file is empty");
+  CHECK(csv_refusal("\n\r\n") == "x.csv: file is empty");
+  CHECK(csv_refusal("a,b\n") == "x.csv: no rows of data after the header");
+  CHECK(csv_refusal(std::string(10000000, ',') + "\n") == "x.csv: row 1: too many columns: expected at most 16384");
+  CHECK(csv_refusal("\"" + std::string(20000000, 'x') + "\"\n") ==
         "x.csv: row 1: record is too long: expected at most 16 MiB; is a closing quote missing?");
 }
 
@@ -165,7 +168,7 @@ TEST_CASE("classes that are numbers are sorted as numbers, and known classes kee
   const CsvTable known = parse(kIris, {.target = "species", .labels = {"virginica", "setosa", "other", "fancy"}});
   CHECK(known.targets.to_vector<std::int64_t>() == Indices{1, 0, 1, 3, 0});
   CHECK(known.labels == Names{"virginica", "setosa", "other", "fancy"});
-  CHECK(refusal(kIris, {.target = "species", .labels = {"setosa", "virginica"}}) ==
+  CHECK(csv_refusal(kIris, {.target = "species", .labels = {"setosa", "virginica"}}) ==
         "x.csv: row 5, column species: unknown class: expected one of the 2 known, got fancy");
 }
 
@@ -174,7 +177,7 @@ TEST_CASE("a locale with a decimal comma changes nothing", "[fault-115]") {
   const bool changed =
       std::setlocale(LC_ALL, "de_DE.UTF-8") || std::setlocale(LC_ALL, "de_DE") || std::setlocale(LC_ALL, "fr_FR.UTF-8");
   CHECK(inputs("0.5,1.25\n") == Floats{0.5f, 1.25f});
-  CHECK(refusal("a;b\n1;0,5\n") ==
+  CHECK(csv_refusal("a;b\n1;0,5\n") ==
         "x.csv: row 2, column b: expected a number, got 0,5; write the decimal mark as a point");
   std::setlocale(LC_ALL, before.c_str());
   if (!changed) WARN("no locale with a decimal comma is installed");

@@ -48,7 +48,7 @@ std::string with(const std::string& descr, const std::string& shape, const std::
   return npy("{'descr': '" + descr + "', 'fortran_order': " + fortran + ", 'shape': " + shape + ", }\n", elements);
 }
 
-std::string refusal(const std::string& bytes) {
+std::string npy_refusal(const std::string& bytes) {
   return test::message_of([&] { npy_from_bytes(bytes, "x.npy"); });
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("every element type and byte order is read") {
   CHECK(floats(">f8", "3ff8000000000000c004000000000000") == std::vector<double>{1.5, -2.5});
   CHECK(floats("<f2", "003e00c1") == std::vector<double>{1.5, -2.5});
   CHECK(floats(">f2", "3e00c100") == std::vector<double>{1.5, -2.5});
-  CHECK(refusal(with("<u8", "(2,)", unhex("01000000000000000000000000000080"))) ==
+  CHECK(npy_refusal(with("<u8", "(2,)", unhex("01000000000000000000000000000080"))) ==
         "x.npy: an unsigned integer does not fit int64: expected <= 9223372036854775807, got 9223372036854775808");
 }
 
@@ -145,26 +145,26 @@ TEST_CASE("arrays stored with the first dimension fastest are read in row-major 
 TEST_CASE("versions 2 and 3, other key orders and quotes are read") {
   const std::string header = "{\"shape\":(2,),\"descr\":\"|u1\",\"fortran_order\":False}\n";
   for (const int major : {1, 2, 3}) CHECK(npy_from_bytes(npy(header, "\x03\x01", major)).numel() == 2);
-  CHECK(refusal(npy(header, "\x03\x01", 4)) == "x.npy: NPY version is not read: expected 1.0, 2.0 or 3.0, got 4.0");
+  CHECK(npy_refusal(npy(header, "\x03\x01", 4)) == "x.npy: NPY version is not read: expected 1.0, 2.0 or 3.0, got 4.0");
 }
 
 TEST_CASE("element types without a number are refused by name") {
   const std::string expected =
       "x.npy: element type is not read: expected f8, f4, f2, i8, i4, i2, i1, u8, u4, u2, u1 or b1, got ";
-  CHECK(refusal(with("|O", "(2,)", "12345678")) == expected + "|O (Python objects)");
-  CHECK(refusal(with("<U5", "(2,)", "12345678")) == expected + "<U5 (text)");
-  CHECK(refusal(with("|S3", "(2,)", "123456")) == expected + "|S3 (text)");
-  CHECK(refusal(with("<c8", "(1,)", "12345678")) == expected + "<c8 (complex numbers)");
-  CHECK(refusal(with("<M8[ns]", "(1,)", "12345678")) == expected + "<M8[ns] (dates)");
-  CHECK(refusal(with("f4", "(1,)", "1234")) == expected + "f4");
-  CHECK(refusal(with("|f4", "(1,)", "1234")) == expected + "|f4");
-  CHECK(refusal(with("", "(1,)", "1234")) == expected);
-  CHECK(refusal(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}\n", "1234")) ==
+  CHECK(npy_refusal(with("|O", "(2,)", "12345678")) == expected + "|O (Python objects)");
+  CHECK(npy_refusal(with("<U5", "(2,)", "12345678")) == expected + "<U5 (text)");
+  CHECK(npy_refusal(with("|S3", "(2,)", "123456")) == expected + "|S3 (text)");
+  CHECK(npy_refusal(with("<c8", "(1,)", "12345678")) == expected + "<c8 (complex numbers)");
+  CHECK(npy_refusal(with("<M8[ns]", "(1,)", "12345678")) == expected + "<M8[ns] (dates)");
+  CHECK(npy_refusal(with("f4", "(1,)", "1234")) == expected + "f4");
+  CHECK(npy_refusal(with("|f4", "(1,)", "1234")) == expected + "|f4");
+  CHECK(npy_refusal(with("", "(1,)", "1234")) == expected);
+  CHECK(npy_refusal(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}\n", "1234")) ==
         expected + "a record");
 }
 
 TEST_CASE("a header that is not exactly three keys is refused") {
-  const auto header = [](const std::string& text) { return refusal(npy(text, "1234")); };
+  const auto header = [](const std::string& text) { return npy_refusal(npy(text, "1234")); };
   CHECK(header("{'descr': '<f4', 'fortran_order': False}\n") == "x.npy: key is missing in the header: shape");
   CHECK(header("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}\n") ==
         "x.npy: duplicate key in the header: descr");
@@ -179,7 +179,7 @@ TEST_CASE("a header that is not exactly three keys is refused") {
   CHECK(header("__import__('os')") == "x.npy: header byte 0: expected '{', got '_'");
   CHECK(header("{'descr") == "x.npy: header byte 2: expected a closing quote, got 'd'");
   CHECK(header("") == "x.npy: header byte 0: expected '{', got the end");
-  CHECK(refusal(with("<f4", "(1,)", "1234").insert(70, "x")).starts_with("x.npy: "));
+  CHECK(npy_refusal(with("<f4", "(1,)", "1234").insert(70, "x")).starts_with("x.npy: "));
 }
 
 TEST_CASE("an array that is cut or padded is refused at every length") {
@@ -190,22 +190,23 @@ TEST_CASE("an array that is cut or padded is refused at every length") {
     }
     CHECK_THROWS_AS(npy_from_bytes(whole + '\0'), Error);
   }
-  CHECK(refusal(kFloat32.substr(0, 5)) == "x.npy: file is cut in its header: expected at least 8 more bytes, got 5");
-  CHECK(refusal(kFloat32.substr(0, 40)) ==
+  CHECK(npy_refusal(kFloat32.substr(0, 5)) ==
+        "x.npy: file is cut in its header: expected at least 8 more bytes, got 5");
+  CHECK(npy_refusal(kFloat32.substr(0, 40)) ==
         "x.npy: file is cut in its header: expected at least 118 more bytes, got 30");
-  CHECK(refusal(kFloat32.substr(0, 150)) == "x.npy: file is cut: expected 24 bytes of elements, got 22");
-  CHECK(refusal(kFloat32 + "x") == "x.npy: bytes after the array: expected 24 bytes of elements, got 25");
-  CHECK(refusal("PK345678") == "x.npy: not an NPY file: its first bytes differ");
+  CHECK(npy_refusal(kFloat32.substr(0, 150)) == "x.npy: file is cut: expected 24 bytes of elements, got 22");
+  CHECK(npy_refusal(kFloat32 + "x") == "x.npy: bytes after the array: expected 24 bytes of elements, got 25");
+  CHECK(npy_refusal("PK345678") == "x.npy: not an NPY file: its first bytes differ");
 }
 
 TEST_CASE("a shape that lies about its size is refused before memory is taken for it", "[fault-112]") {
-  CHECK(refusal(with("<f4", "(1000, 1000)", "1234")) ==
+  CHECK(npy_refusal(with("<f4", "(1000, 1000)", "1234")) ==
         "x.npy: file is cut: expected 4000000 bytes of elements, got 4");
-  CHECK(refusal(with("<f8", "(4611686018427387904,)", "1234")) ==
+  CHECK(npy_refusal(with("<f8", "(4611686018427387904,)", "1234")) ==
         "x.npy: shape is too large: expected less than 2^63 bytes");
-  CHECK(refusal(with("<f8", "(0, 9223372036854775807, 2)", "")) ==
+  CHECK(npy_refusal(with("<f8", "(0, 9223372036854775807, 2)", "")) ==
         "x.npy: shape is too large: expected less than 2^63 bytes");
   std::string long_header = npy("{}", "", 2);
   long_header[10] = '\x01';
-  CHECK(refusal(long_header) == "x.npy: header is too long: expected at most 65535 bytes, got 65538");
+  CHECK(npy_refusal(long_header) == "x.npy: header is too long: expected at most 65535 bytes, got 65538");
 }

@@ -36,7 +36,7 @@ const std::string kDeflated = unhex(
     "000000800100000000782e6e7079504b01022d032d000000080000002100d5a9a1bb480000008400000005000000000000000000"
     "0000800194000000792e6e7079504b0506000000000200020066000000130100000000");
 
-std::string refusal(const std::string& bytes) {
+std::string npz_refusal(const std::string& bytes) {
   return test::message_of([&] { npz_from_bytes(bytes, "x.npz"); });
 }
 
@@ -118,13 +118,13 @@ TEST_CASE("an archive that is cut, padded or has one bit changed is refused or r
 }
 
 TEST_CASE("what is not an archive of arrays is refused in one sentence") {
-  CHECK(refusal("") == "x.npz: not a whole zip archive: its end record is missing");
-  CHECK(refusal(kStored.substr(0, 400)) == "x.npz: not a whole zip archive: its end record is missing");
-  CHECK(refusal(zip_of({{"notes.txt", {"hello"}}}, false)) ==
+  CHECK(npz_refusal("") == "x.npz: not a whole zip archive: its end record is missing");
+  CHECK(npz_refusal(kStored.substr(0, 400)) == "x.npz: not a whole zip archive: its end record is missing");
+  CHECK(npz_refusal(zip_of({{"notes.txt", {"hello"}}}, false)) ==
         "x.npz: entry is not an array: expected a name ending in .npy, got notes.txt");
-  CHECK(refusal(zip_of({{"a.npy", {"hello, world"}}}, true)) ==
+  CHECK(npz_refusal(zip_of({{"a.npy", {"hello, world"}}}, true)) ==
         "x.npz: array a: not an NPY file: its first bytes differ");
-  CHECK(refusal(zip_of({{"a.npy", {"x"}}, {"a.npy", {"y"}}}, false)) == "x.npz: entry a.npy: duplicate name");
+  CHECK(npz_refusal(zip_of({{"a.npy", {"x"}}, {"a.npy", {"y"}}}, false)) == "x.npz: entry a.npy: duplicate name");
 }
 
 TEST_CASE("what Taper does not read of the zip format is refused by its name") {
@@ -135,36 +135,38 @@ TEST_CASE("what Taper does not read of the zip format is refused by its name") {
     return changed(changed(whole, 4 + field, to), central + 6 + field, to);
   };
   const std::string zip64 = "x.npz: zip64 archives are not read; save the arrays in parts below 4 GiB";
-  CHECK(refusal(changed(whole, central + 20, "\xFF\xFF\xFF\xFF")) == zip64);
-  CHECK(refusal(changed(whole, end + 16, "\xFF\xFF\xFF\xFF")) == zip64);
-  CHECK(refusal(changed(whole, end + 8, "\xFF\xFF\xFF\xFF")) == zip64);
-  CHECK(refusal(both(2, std::string("\x01\0", 2))) == "x.npz: entry a.npy: encrypted entries are not read");
-  CHECK(refusal(both(4, std::string("\x0E\0", 2))) ==
+  CHECK(npz_refusal(changed(whole, central + 20, "\xFF\xFF\xFF\xFF")) == zip64);
+  CHECK(npz_refusal(changed(whole, end + 16, "\xFF\xFF\xFF\xFF")) == zip64);
+  CHECK(npz_refusal(changed(whole, end + 8, "\xFF\xFF\xFF\xFF")) == zip64);
+  CHECK(npz_refusal(both(2, std::string("\x01\0", 2))) == "x.npz: entry a.npy: encrypted entries are not read");
+  CHECK(npz_refusal(both(4, std::string("\x0E\0", 2))) ==
         "x.npz: entry a.npy: compression is not read: expected 0 (stored) or 8 (deflated), got 14");
-  CHECK(refusal(changed(whole, end + 4, "\x01")) == "x.npz: archives in several parts are not read");
+  CHECK(npz_refusal(changed(whole, end + 4, "\x01")) == "x.npz: archives in several parts are not read");
 }
 
 TEST_CASE("an archive that contradicts itself is refused") {
   const std::string whole = zip_of({{"a.npy", {"0123456789"}}, {"b.npy", {"abc"}}}, false);
   const std::size_t second = 45, central = second + 38, central2 = central + 51, end = central2 + 51;
   REQUIRE(whole.size() == end + 22);
-  CHECK(refusal(changed(whole, 30, "c")) == "x.npz: entry a.npy: its header differs from the directory of the archive");
-  CHECK(refusal(changed(whole, 0, "Q")) == "x.npz: entry a.npy: its header is damaged");
-  CHECK(refusal(changed(whole, central + 24, "\x0B")) ==
+  CHECK(npz_refusal(changed(whole, 30, "c")) ==
+        "x.npz: entry a.npy: its header differs from the directory of the archive");
+  CHECK(npz_refusal(changed(whole, 0, "Q")) == "x.npz: entry a.npy: its header is damaged");
+  CHECK(npz_refusal(changed(whole, central + 24, "\x0B")) ==
         "x.npz: entry a.npy: sizes of a stored entry differ: expected 10, got 11");
-  CHECK(refusal(changed(whole, central2 + 42, "\x7F")) == "x.npz: entry b.npy: its header lies outside the archive");
-  CHECK(refusal(changed(whole, 40, "X")) ==
+  CHECK(npz_refusal(changed(whole, central2 + 42, "\x7F")) ==
+        "x.npz: entry b.npy: its header lies outside the archive");
+  CHECK(npz_refusal(changed(whole, 40, "X")) ==
         "x.npz: entry a.npy: content is damaged: expected checksum a684c7c6, got c726743a");
-  CHECK(refusal(changed(whole, end + 10, "\x03").replace(end + 8, 1, "\x03")) ==
+  CHECK(npz_refusal(changed(whole, end + 10, "\x03").replace(end + 8, 1, "\x03")) ==
         "x.npz: the directory of the archive is damaged");
-  CHECK(refusal(changed(whole, end + 16, "\x01")) ==
+  CHECK(npz_refusal(changed(whole, end + 16, "\x01")) ==
         "x.npz: the directory is not where the end of the archive says: expected to end at 185, got 103");
   // An entry inside the data of another, as in archives that unpack to thousands of times their size.
   const std::string inner = zip_of({{"b.npy", {"0123456789"}}}, false), local = inner.substr(0, 45);
   std::string nested = zip_of({{"a.npy", {local}}}, false);
   nested.insert(35 + 45 + 51, changed(inner.substr(45, 51), 42, "\x23"));
   nested = changed(nested, 35 + 45 + 2 * 51 + 8, std::string("\x02\0\x02\0\x66\0\0\0", 8));
-  CHECK(refusal(nested) == "x.npz: entry b.npy: it overlaps another entry");
+  CHECK(npz_refusal(nested) == "x.npz: entry b.npy: it overlaps another entry");
 }
 
 TEST_CASE("an entry whose size is a lie is refused before memory is taken for it", "[fault-112]") {
@@ -175,9 +177,9 @@ TEST_CASE("an entry whose size is a lie is refused before memory is taken for it
     return changed(changed(whole, 22, size), 35 + packed + 24, size);
   };
   std::string sentence;
-  const auto growth = peak_growth([&] { sentence = refusal(claiming(std::string("\0\0\0\xFE", 4))); });
+  const auto growth = peak_growth([&] { sentence = npz_refusal(claiming(std::string("\0\0\0\xFE", 4))); });
   CHECK(sentence == "x.npz: entry a.npy: content is shorter than declared");
   if (growth) CHECK(*growth < (1 << 20));
-  CHECK(refusal(claiming(std::string("\x10\0\0\0", 4))) == "x.npz: entry a.npy: content is longer than declared");
-  CHECK(refusal(changed(whole, 36, "\xFF\xFF\xFF")) == "x.npz: entry a.npy: compressed data is damaged");
+  CHECK(npz_refusal(claiming(std::string("\x10\0\0\0", 4))) == "x.npz: entry a.npy: content is longer than declared");
+  CHECK(npz_refusal(changed(whole, 36, "\xFF\xFF\xFF")) == "x.npz: entry a.npy: compressed data is damaged");
 }

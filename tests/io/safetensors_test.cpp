@@ -23,7 +23,7 @@ std::string file(const std::string& header, const std::string& data = "") {
   return bytes + header + data;
 }
 
-std::string refusal(const std::string& bytes) {
+std::string safetensors_refusal(const std::string& bytes) {
   std::string sentence = "no error";
   try {
     safetensors_from_bytes(bytes, "w.safetensors");
@@ -126,15 +126,17 @@ TEST_CASE("every element type of the format is read") {
   CHECK(read("U8", "[3]", "\xFE\x7F\x80").to_vector<std::int64_t>() == Integers{254, 127, 128});
   CHECK(read("BOOL", "[2]", std::string("\1\0", 2)).to_vector<std::int64_t>() == Integers{1, 0});
   CHECK(read("F32", "[3,0,7]", "").shape() == Shape{3, 0, 7});
-  CHECK(refusal(file(one_tensor("F8_E4M3", "[1]", "[0,1]"), "x")) ==
+  CHECK(safetensors_refusal(file(one_tensor("F8_E4M3", "[1]", "[0,1]"), "x")) ==
         "w.safetensors: tensor x: element type is not read: expected F64, F32, F16, BF16, I64, I32, I16, I8, U8 or "
         "BOOL, got F8_E4M3");
 }
 
 TEST_CASE("a header length that does not fit the file is refused", "[fault-110]") {
-  const auto length = [](const std::string& first, const std::string& rest) { return refusal(first + rest); };
+  const auto length = [](const std::string& first, const std::string& rest) {
+    return safetensors_refusal(first + rest);
+  };
   for (std::size_t size = 0; size < 10; ++size)
-    CHECK(refusal(std::string(size, '\xFF')) ==
+    CHECK(safetensors_refusal(std::string(size, '\xFF')) ==
           "w.safetensors: file is too short: expected at least 10 bytes, got " + std::to_string(size));
   const std::string range = "w.safetensors: header length is out of range: expected 2 to 2, got ";
   CHECK(length("\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", "{}") == range + "18446744073709551615");
@@ -145,31 +147,32 @@ TEST_CASE("a header length that does not fit the file is refused", "[fault-110]"
 }
 
 TEST_CASE("a data range that differs from type and shape is refused", "[fault-107]") {
-  CHECK(refusal(file(one_tensor("F32", "[32,8]", "[0,65536]"), std::string(65536, 'x'))) ==
+  CHECK(safetensors_refusal(file(one_tensor("F32", "[32,8]", "[0,65536]"), std::string(65536, 'x'))) ==
         "w.safetensors: tensor x: data range differs from type and shape: expected 1024 bytes for F32 [32, 8], got "
         "65536");
-  CHECK(refusal(file(one_tensor("F32", "[1000,1000]", "[0,4]"), "1234")) ==
+  CHECK(safetensors_refusal(file(one_tensor("F32", "[1000,1000]", "[0,4]"), "1234")) ==
         "w.safetensors: tensor x: data range differs from type and shape: expected 4000000 bytes for F32 [1000, 1000], "
         "got 4");
-  CHECK(refusal(file(one_tensor("F32", "[1000,1000]", "[0,4000000]"), "1234")) ==
+  CHECK(safetensors_refusal(file(one_tensor("F32", "[1000,1000]", "[0,4000000]"), "1234")) ==
         "w.safetensors: tensor x: data range lies outside the file: expected an end <= 4, got 4000000");
-  CHECK(refusal(file(one_tensor("F32", "[1]", "[4,0]"), "1234")) ==
+  CHECK(safetensors_refusal(file(one_tensor("F32", "[1]", "[4,0]"), "1234")) ==
         "w.safetensors: tensor x: data range is reversed: expected begin <= end, got [4, 0]");
   const std::string too_large = "w.safetensors: tensor x: shape is too large: expected less than 2^63 bytes, got ";
-  CHECK(refusal(file(one_tensor("F32", "[9223372036854775807,2,1,1]", "[0,4]"), "1234")) ==
+  CHECK(safetensors_refusal(file(one_tensor("F32", "[9223372036854775807,2,1,1]", "[0,4]"), "1234")) ==
         too_large + "[9223372036854775807, 2, 1, 1]");
-  CHECK(refusal(file(one_tensor("F32", "[4398046511105,4398046511105]", "[0,4]"), "1234")) ==
+  CHECK(safetensors_refusal(file(one_tensor("F32", "[4398046511105,4398046511105]", "[0,4]"), "1234")) ==
         too_large + "[4398046511105, 4398046511105]");
-  CHECK(refusal(file(one_tensor("F32", "[0,4611686018427387904]", "[0,0]"))) == too_large + "[0, 4611686018427387904]");
-  CHECK(refusal(file(one_tensor("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]"), "1234")) ==
+  CHECK(safetensors_refusal(file(one_tensor("F32", "[0,4611686018427387904]", "[0,0]"))) ==
+        too_large + "[0, 4611686018427387904]");
+  CHECK(safetensors_refusal(file(one_tensor("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]"), "1234")) ==
         "w.safetensors: tensor x: too many dimensions: expected at most 8");
 }
 
 TEST_CASE("data with a hole, an overlap or more bytes than the tensors is refused", "[fault-108]") {
   const auto two = [](const std::string& a, const std::string& b, std::size_t data) {
-    return refusal(file(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":)" + a +
-                            R"(},"b":{"dtype":"U8","shape":[2],"data_offsets":)" + b + "}}",
-                        std::string(data, 'x')));
+    return safetensors_refusal(file(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":)" + a +
+                                        R"(},"b":{"dtype":"U8","shape":[2],"data_offsets":)" + b + "}}",
+                                    std::string(data, 'x')));
   };
   CHECK(two("[0,3]", "[3,5]", 5) == "no error");
   CHECK(two("[2,5]", "[0,2]", 5) == "no error");
@@ -182,7 +185,7 @@ TEST_CASE("data with a hole, an overlap or more bytes than the tensors is refuse
 }
 
 TEST_CASE("a header outside the grammar is refused at its byte") {
-  const auto header = [](const std::string& text) { return refusal(file(text, "1234")); };
+  const auto header = [](const std::string& text) { return safetensors_refusal(file(text, "1234")); };
   const std::string at = "w.safetensors: header byte ";
   CHECK(header(" {}") == at + "0: expected '{', got ' '");
   CHECK(header("[]") == at + "0: expected '{', got '['");
@@ -214,7 +217,7 @@ TEST_CASE("a header outside the grammar is refused at its byte") {
 
 TEST_CASE("keys that are missing, unknown or given twice are refused") {
   const std::string x = R"("x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
-  const auto header = [](const std::string& text) { return refusal(file("{" + text + "}", "1234")); };
+  const auto header = [](const std::string& text) { return safetensors_refusal(file("{" + text + "}", "1234")); };
   CHECK(header(x) == "no error");
   CHECK(header(x + "," + x) == "w.safetensors: duplicate tensor name: x");
   CHECK(header(x + R"(,"\u0078":{"dtype":"F32","shape":[0],"data_offsets":[4,4]})") ==
@@ -236,8 +239,9 @@ TEST_CASE("keys that are missing, unknown or given twice are refused") {
 
 TEST_CASE("a saved file is refused at every shorter length and with any byte after its end") {
   const std::string whole = safetensors_to_bytes(weights(), kNotes);
-  for (std::size_t size = 0; size < whole.size(); ++size) CHECK(refusal(whole.substr(0, size)) != "no error");
-  CHECK(refusal(whole + '\0') != "no error");
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    CHECK(safetensors_refusal(whole.substr(0, size)) != "no error");
+  CHECK(safetensors_refusal(whole + '\0') != "no error");
 }
 
 TEST_CASE("one changed bit anywhere in a saved file is found") {
@@ -246,7 +250,7 @@ TEST_CASE("one changed bit anywhere in a saved file is found") {
     std::string bytes = whole;
     bytes[bit / 8] = char(bytes[bit / 8] ^ (1 << bit % 8));
     CAPTURE(bit / 8, bit % 8);
-    CHECK(refusal(bytes) != "no error");
+    CHECK(safetensors_refusal(bytes) != "no error");
   }
 }
 
@@ -259,7 +263,7 @@ TEST_CASE("changed bits in the data of a large tensor are found, and the tensor 
     std::string bytes = whole;
     const std::size_t bit = random_below(generator.next(), 8 * (whole.size() - data));
     bytes[data + bit / 8] = char(bytes[data + bit / 8] ^ (1 << bit % 8));
-    if (!refusal(bytes).starts_with("w.safetensors: tensor big: data is damaged: expected checksum "))
+    if (!safetensors_refusal(bytes).starts_with("w.safetensors: tensor big: data is damaged: expected checksum "))
       FAIL("bit " << bit);
   }
 }
@@ -267,7 +271,7 @@ TEST_CASE("changed bits in the data of a large tensor are found, and the tensor 
 TEST_CASE("checksums that are incomplete or moved are refused") {
   const std::string x = R"("x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   const auto metadata = [&](const std::string& text) {
-    return refusal(file(R"({"__metadata__":{)" + text + "}," + x, "1234"));
+    return safetensors_refusal(file(R"({"__metadata__":{)" + text + "}," + x, "1234"));
   };
   const std::string incomplete =
       "w.safetensors: checksums are incomplete: expected both taper.header_crc32 (first) and taper.crc32 in the "

@@ -3,24 +3,21 @@
 #include "support/accuracy.hpp"
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
+#include "support/numbers.hpp"
 #include "support/oracle_norm.hpp"
 
 using namespace taper;
 using namespace taper::kernels;
 using oracle::Norm;
+using test::as;
 using test::numbers;
+using test::pick;
 using test::same_bits;
+using test::Values;
 
 namespace {
 
-using Numbers = std::vector<double>;
-
 std::int64_t numel_of(const BatchNormParams& p) { return p.samples * p.channels * p.spatial; }
-
-template <class T>
-Numbers wide(const std::vector<T>& x) {
-  return Numbers(x.begin(), x.end());
-}
 
 template <class T>
 struct Fixed {
@@ -28,18 +25,19 @@ struct Fixed {
 };
 
 template <class T>
-struct Run {
+struct BatchNormRun {
   std::vector<T> y, dx, dw, db;
 };
 
 /// Forward and backward with the batch's moments, or those of `fixed`. Gradients are added to 0.5 with `add`.
 template <class T>
-Run<T> run(BatchNormParams p, const std::vector<T>& x, const std::vector<T>& w, const std::vector<T>& b,
-           const std::vector<T>& dy, const Fixed<T>& fixed = {}, bool add = false) {
+BatchNormRun<T> run_batch_norm(BatchNormParams p, const std::vector<T>& x, const std::vector<T>& w,
+                               const std::vector<T>& b, const std::vector<T>& dy, const Fixed<T>& fixed = {},
+                               bool add = false) {
   const T start = add ? T(0.5) : std::numeric_limits<T>::quiet_NaN();
   const auto channels = std::size_t(p.channels);
-  Run<T> r{std::vector<T>(x.size()), std::vector<T>(x.size(), start), std::vector<T>(channels, start),
-           std::vector<T>(channels, start)};
+  BatchNormRun<T> r{std::vector<T>(x.size()), std::vector<T>(x.size(), start), std::vector<T>(channels, start),
+                    std::vector<T>(channels, start)};
   std::vector<Moments> moments(std::size_t(batch_norm_memory(p)));
   p.fixed = !fixed.mean.empty();
   if (p.fixed)
@@ -53,12 +51,8 @@ Run<T> run(BatchNormParams p, const std::vector<T>& x, const std::vector<T>& w, 
   return r;
 }
 
-std::int64_t pick(std::uint64_t seed, std::uint64_t place, std::initializer_list<std::int64_t> from) {
-  return from.begin()[random_bits(seed, Stream::data, 1000 + place) % from.size()];
-}
-
 /// On both sides of where short channels are taken side by side.
-BatchNormParams random_params(std::uint64_t seed) {
+BatchNormParams random_batch_norm(std::uint64_t seed) {
   return {.samples = pick(seed, 0, {1, 2, 3, 11, 300}),
           .channels = pick(seed, 1, {1, 5, 13, 67}),
           .spatial = pick(seed, 2, {1, 1, 4, 7, 15, 16, 29}),
@@ -66,7 +60,7 @@ BatchNormParams random_params(std::uint64_t seed) {
 }
 
 template <class T>
-void check_case(const BatchNormParams& p, std::uint64_t seed, double mean, double bound) {
+void check_batch_norm(const BatchNormParams& p, std::uint64_t seed, double mean, double bound) {
   const auto x = numbers<T>(numel_of(p), seed, mean - 2, mean + 2), dy = numbers<T>(numel_of(p), seed + 1);
   const auto w = seed % 3 ? numbers<T>(p.channels, seed + 2) : std::vector<T>();
   const auto b = seed % 5 ? numbers<T>(p.channels, seed + 3) : std::vector<T>();
@@ -77,18 +71,18 @@ void check_case(const BatchNormParams& p, std::uint64_t seed, double mean, doubl
   Norm oracle = Norm::batch(p.samples, p.channels, p.spatial);
   oracle.eps = p.eps;
   if (is_fixed) {
-    oracle.fixed_mean = wide(fixed.mean);
-    oracle.fixed_variance = wide(fixed.variance);
+    oracle.fixed_mean = as<double>(fixed.mean);
+    oracle.fixed_variance = as<double>(fixed.variance);
   }
-  const auto expected = oracle.backward(wide(dy), wide(x), wide(w));
-  const auto got = run(p, x, w, b, dy, fixed), added = run(p, x, w, b, dy, fixed, true);
+  const auto expected = oracle.backward(as<double>(dy), as<double>(x), as<double>(w));
+  const auto got = run_batch_norm(p, x, w, b, dy, fixed), added = run_batch_norm(p, x, w, b, dy, fixed, true);
   INFO("seed " << seed << ": " << p.samples << " " << p.channels << " " << p.spatial << " " << is_fixed);
-  CHECK(test::relative_error(got.y, oracle.forward(wide(x), wide(w), wide(b))) < bound);
+  CHECK(test::relative_error(got.y, oracle.forward(as<double>(x), as<double>(w), as<double>(b))) < bound);
   CHECK(test::relative_error(got.dx, expected.dx) < bound);
   CHECK(test::relative_error(got.dw, expected.dw) < bound);
   CHECK(test::relative_error(got.db, expected.db) < bound);
   for (const auto& [plain, sum] : {std::pair(&got.dx, &added.dx), {&got.dw, &added.dw}, {&got.db, &added.db}}) {
-    Numbers shifted = wide(*plain);
+    Values shifted = as<double>(*plain);
     for (double& v : shifted) v += 0.5;
     CHECK(test::relative_error(*sum, shifted) < test::tolerance<T>());
   }
@@ -103,20 +97,20 @@ bool is_tried(const BatchNormParams& p) {
 
 TEST_CASE("batch norm and its gradients agree with the definition on random sizes") {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
-    const BatchNormParams p = random_params(seed * 97);
+    const BatchNormParams p = random_batch_norm(seed * 97);
     if (!is_tried(p)) continue;
-    check_case<double>(p, seed * 97, 0, 1e-12);
-    check_case<float>(p, seed * 97, 0, 1e-6);
+    check_batch_norm<double>(p, seed * 97, 0, 1e-12);
+    check_batch_norm<float>(p, seed * 97, 0, 1e-6);
   }
 }
 
 TEST_CASE("batch norm keeps its digits where the mean is a million deviations") {
   for (const double mean : {1e4, -1e5, 1e6})
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-      const BatchNormParams p = random_params(seed * 89);
+      const BatchNormParams p = random_batch_norm(seed * 89);
       if (!is_tried(p)) continue;
-      check_case<double>(p, seed * 89, mean, 1e-12);
-      check_case<float>(p, seed * 89, mean, 1e-6);
+      check_batch_norm<double>(p, seed * 89, mean, 1e-12);
+      check_batch_norm<float>(p, seed * 89, mean, 1e-6);
     }
 }
 
@@ -125,7 +119,7 @@ TEST_CASE("batch norm of constants gives the bias") {
     const BatchNormParams p{.samples = 3, .channels = 7, .spatial = spatial, .eps = 1e-5};
     const auto w = numbers<float>(7, 1), b = numbers<float>(7, 2), dy = numbers<float>(numel_of(p), 3);
     for (const float constant : {0.0F, 0.1F, -1e6F, 3e30F}) {
-      const auto got = run(p, std::vector<float>(dy.size(), constant), w, b, dy);
+      const auto got = run_batch_norm(p, std::vector<float>(dy.size(), constant), w, b, dy);
       for (std::size_t i = 0; i < got.y.size(); ++i) CHECK(got.y[i] == b[i / std::size_t(spatial) % 7]);
       CHECK(got.dw == std::vector<float>(7, 0.0F));
       for (const float d : got.dx) CHECK(std::isfinite(d));
@@ -139,7 +133,7 @@ TEST_CASE("a NaN or an infinity in a channel makes this channel NaN and no other
       const BatchNormParams p{.samples = 3, .channels = 5, .spatial = spatial, .eps = 1e-5};
       auto x = numbers<float>(numel_of(p), 1);
       x[std::size_t(7 * spatial)] = bad;
-      const auto y = run<float>(p, x, {}, {}, x).y;
+      const auto y = run_batch_norm<float>(p, x, {}, {}, x).y;
       for (std::size_t i = 0; i < y.size(); ++i) CHECK(std::isnan(y[i]) == (i / std::size_t(spatial) % 5 == 2));
     }
 }
@@ -150,24 +144,24 @@ TEST_CASE("with fixed moments the gradient does not depend on x, even where it i
     auto x = numbers<float>(numel_of(p), 1);
     const auto dy = numbers<float>(numel_of(p), 2);
     const Fixed<float> fixed{std::vector<float>(5, 1.0F), std::vector<float>(5, 2.0F)};
-    const auto expected = run<float>(p, x, {}, {}, dy, fixed).dx;
+    const auto expected = run_batch_norm<float>(p, x, {}, {}, dy, fixed).dx;
     x[1] = std::numeric_limits<float>::infinity();
-    CHECK(run<float>(p, x, {}, {}, dy, fixed).dx == expected);
+    CHECK(run_batch_norm<float>(p, x, {}, {}, dy, fixed).dx == expected);
   }
 }
 
 TEST_CASE("running statistics move towards the samples' mean and unbiased variance") {
   // Two channels of three elements: means 1 and 2, variances 3 and 6, once more for a second sample.
   const std::vector<Moments> moments = {{1, 0, 3, 0}, {2, 0.5, 6, 0}, {3, 0, 9, 0}, {4, 0, 2, 0}};
-  Numbers mean{10, 20}, variance{1, 2};
+  Values mean{10, 20}, variance{1, 2};
   update_running(0.25, 3, 2, 2, moments.data(), mean.data(), variance.data());
-  CHECK(mean == Numbers{0.75 * 10 + 0.25 * 2, 0.75 * 20 + 0.25 * 3.25});
-  CHECK(variance == Numbers{0.75 * 1 + 0.25 * 9, 0.75 * 2 + 0.25 * 6});
+  CHECK(mean == Values{0.75 * 10 + 0.25 * 2, 0.75 * 20 + 0.25 * 3.25});
+  CHECK(variance == Values{0.75 * 1 + 0.25 * 9, 0.75 * 2 + 0.25 * 6});
   update_running(1.0, 2, 1, 2, moments.data(), mean.data(), variance.data());
-  CHECK(mean == Numbers{1, 2.5});
-  CHECK(variance == Numbers{6, 12});
+  CHECK(mean == Values{1, 2.5});
+  CHECK(variance == Values{6, 12});
   update_running(0.0, 2, 1, 2, moments.data(), mean.data(), variance.data());
-  CHECK(mean == Numbers{1, 2.5});
+  CHECK(mean == Values{1, 2.5});
 }
 
 TEST_CASE("batch norm without elements gives gradients of 0") {
@@ -175,8 +169,8 @@ TEST_CASE("batch norm without elements gives gradients of 0") {
                                    BatchNormParams{.samples = 0, .channels = 5, .spatial = 23, .eps = 1e-5},
                                    BatchNormParams{.samples = 0, .channels = 5, .spatial = 0, .eps = 1e-5}})
     for (const bool fixed : {false, true}) {
-      const auto got =
-          run<float>(p, {}, {}, {}, {}, fixed ? Fixed<float>{{1, 2, 3, 4, 5}, {1, 1, 1, 1, 1}} : Fixed<float>{});
+      const auto got = run_batch_norm<float>(p, {}, {}, {}, {},
+                                             fixed ? Fixed<float>{{1, 2, 3, 4, 5}, {1, 1, 1, 1, 1}} : Fixed<float>{});
       CHECK(got.dw == std::vector<float>(5, 0.0F));
       CHECK(got.db == std::vector<float>(5, 0.0F));
     }
@@ -188,9 +182,9 @@ TEST_CASE("batch norm computes only the gradients that are asked for") {
       BatchNormParams p{.samples = 2, .channels = 5, .spatial = spatial, .eps = 1e-5};
       const auto x = numbers<double>(numel_of(p), 1), dy = numbers<double>(numel_of(p), 2);
       const Fixed<double> fixed{numbers<double>(5, 3), numbers<double>(5, 4, 1, 2)};
-      const auto all = run<double>(p, x, {}, {}, dy, is_fixed ? fixed : Fixed<double>{});
+      const auto all = run_batch_norm<double>(p, x, {}, {}, dy, is_fixed ? fixed : Fixed<double>{});
       p.fixed = is_fixed;
-      Numbers dx(x.size()), dw(5), db(5);
+      Values dx(x.size()), dw(5), db(5);
       std::vector<Moments> moments(std::size_t(batch_norm_memory(p)));
       is_fixed ? fixed_moments(p, fixed.mean.data(), fixed.variance.data(), moments.data())
                : batch_moments(p, x.data(), moments.data());
@@ -212,7 +206,7 @@ TEST_CASE("batch norm gives the same bits on any number of threads") {
       const auto w = numbers<float>(p.channels, 3), mean = numbers<float>(p.channels, 4);
       const auto variance = numbers<float>(p.channels, 5, 0.5, 2);
       CHECK(test::same_on_any_threads([&] {
-        const auto r = run(p, x, w, {}, dy, fixed ? Fixed<float>{mean, variance} : Fixed<float>{});
+        const auto r = run_batch_norm(p, x, w, {}, dy, fixed ? Fixed<float>{mean, variance} : Fixed<float>{});
         std::vector<float> all;
         for (const auto* part : {&r.y, &r.dx, &r.dw, &r.db}) all.insert(all.end(), part->begin(), part->end());
         return all;

@@ -1,19 +1,16 @@
 #include "kernels/broadcast.hpp"
 
 #include <bit>
-#include <limits>
 
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
+#include "support/numbers.hpp"
 
 using namespace taper;
 using namespace taper::kernels;
 using namespace taper::test;
 
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// The element of an operand of shape `operand` that belongs to element `index` of `out`, coordinate by coordinate.
 std::size_t source(const Shape& out, const Shape& operand, std::int64_t index) {
@@ -50,7 +47,8 @@ const std::vector<Pair> kPairs = {{{}, {}},
                                   {{3, 0}, {3, 1}}};
 
 template <class T, class F>
-std::vector<T> naive(const Shape& out, const Pair& s, const std::vector<T>& a, const std::vector<T>& b, const F& f) {
+std::vector<T> naive_broadcast(const Shape& out, const Pair& s, const std::vector<T>& a, const std::vector<T>& b,
+                               const F& f) {
   std::vector<T> y(std::size_t(out.numel()));
   for (std::int64_t i = 0; i < out.numel(); ++i) y[std::size_t(i)] = f(a[source(out, s.a, i)], b[source(out, s.b, i)]);
   return y;
@@ -68,7 +66,7 @@ void check_binary(const F& f, double low, bool step = false, double off = 0) {
       return y;
     };
     const auto y = forward(a, b);
-    CHECK(distance(y, naive(out, s, a, b, f)) <= off);
+    CHECK(distance(y, naive_broadcast(out, s, a, b, f)) <= off);
     if (out.numel() > 2000) continue;
 
     const auto dy = numbers<double>(out.numel(), 3);
@@ -76,7 +74,7 @@ void check_binary(const F& f, double low, bool step = false, double off = 0) {
       const auto expected = gradient(
           operand == 0 ? a : b,
           [&](const std::vector<double>& x) {
-            const auto z = operand == 0 ? naive(out, s, x, b, f) : naive(out, s, a, x, f);
+            const auto z = operand == 0 ? naive_broadcast(out, s, x, b, f) : naive_broadcast(out, s, a, x, f);
             double loss = 0;
             for (std::size_t i = 0; i < z.size(); ++i) loss += dy[i] * z[i];
             return loss;
@@ -126,7 +124,7 @@ bool has_bits_of(const Pair& s, const F& f) {
     for (std::size_t i = 0; i < x->size(); i += 3) (*x)[i] = special[i / 3 % std::size(special)];
   std::vector<float> y(std::size_t(out.numel()), 9);
   binary<Op>(broadcast_plan(out, {s.a, s.b}), a.data(), b.data(), y.data());
-  const auto expected = naive(out, s, a, b, f);
+  const auto expected = naive_broadcast(out, s, a, b, f);
   return std::equal(y.begin(), y.end(), expected.begin(), [](float u, float v) {
     return std::isnan(v) ? std::isnan(u) : std::bit_cast<std::int32_t>(u) == std::bit_cast<std::int32_t>(v);
   });
@@ -185,7 +183,6 @@ TEST_CASE("comparisons give 0 or 1, and NaN equals nothing") {
 }
 
 TEST_CASE("integer arithmetic wraps") {
-  using Ints = std::vector<std::int64_t>;
   CHECK(on<Add, std::int64_t>({INT64_MAX}, {1}) == Ints{INT64_MIN});
   CHECK(on<Sub, std::int64_t>({INT64_MIN}, {1}) == Ints{INT64_MAX});
   CHECK(on<Mul, std::int64_t>({INT64_MIN, 3}, {-1, -7}) == Ints{INT64_MIN, -21});
@@ -244,7 +241,8 @@ TEST_CASE("an operand that is a number for each row gives the bits of the operat
                    dy = numbers<float>(out.numel(), 3);
         for (const int operand : {0, 1}) {
           const Pair read{out, operand == 0 ? each.b : each.a};
-          const auto terms = naive(out, read, dy, operand == 0 ? b : a, [](float g, float v) { return g * v; });
+          const auto terms =
+              naive_broadcast(out, read, dy, operand == 0 ? b : a, [](float g, float v) { return g * v; });
           const Shape& to = operand == 0 ? each.a : each.b;
           std::vector<double> sums(std::size_t(to.numel()));
           for (std::int64_t i = 0; i < out.numel(); ++i) sums[source(out, to, i)] += double(terms[std::size_t(i)]);
@@ -328,11 +326,11 @@ TEMPLATE_TEST_CASE("operands of any layout that need many buffers are read and t
     const auto dy = numbers<T>(out.numel(), 3);
     std::vector<T> y(dy.size(), T(kNaN)), chosen(y);
     binary<Mul>(broadcast_plan(out, {s.a, s.b}), a.data(), b.data(), y.data());
-    CHECK(same_values(y, naive(out, s, a, b, [](T u, T v) { return u * v; })));
+    CHECK(same_values(y, naive_broadcast(out, s, a, b, [](T u, T v) { return u * v; })));
 
     const std::vector<std::int64_t> no(a.size(), 0);
     where(broadcast_plan(out, {s.a, s.a, s.b}), no.data(), a.data(), b.data(), chosen.data());
-    CHECK(same_values(chosen, naive(out, s, a, b, [](T, T v) { return v; })));
+    CHECK(same_values(chosen, naive_broadcast(out, s, a, b, [](T, T v) { return v; })));
 
     std::vector<double> da(a.size(), 0), db(b.size(), 0), sums(b.size(), 0);
     for (std::int64_t i = 0; i < out.numel(); ++i) {

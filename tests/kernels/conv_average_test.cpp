@@ -12,7 +12,7 @@ using namespace taper::test;
 
 namespace {
 
-using Values = std::vector<float>;
+using Floats = std::vector<float>;
 
 ConvParams lines(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t length, std::int64_t kernel,
                  std::int64_t padding, std::int64_t groups = 1, std::int64_t dilation = 1) {
@@ -36,16 +36,16 @@ TEST_CASE("a convolution, ReLU and averages in one pass give the bits of the thr
     }
     CAPTURE(p.batch, p.out_channels);
     const std::int64_t n = p.batch * p.out_channels, terms = p.in_channels / p.groups * p.kernel[2];
-    Values x = numbers<float>(p.batch * p.in_channels * p.in[2], 1), w = numbers<float>(p.out_channels * terms, 2);
-    const Values b = numbers<float>(p.out_channels, 3), dz = numbers<float>(n, 4);
+    Floats x = numbers<float>(p.batch * p.in_channels * p.in[2], 1), w = numbers<float>(p.out_channels * terms, 2);
+    const Floats b = numbers<float>(p.out_channels, 3), dz = numbers<float>(n, 4);
     x[5] = NAN;
     w[1] = -0.0f;
     AvgPoolParams pool{{.planes = n}};
     pool.in[2] = pool.kernel[2] = pool.stride[2] = p.out[2];
     const double divisor = static_cast<double>(p.out[2]);
     for (const bool add : {false, true}) {
-      Values y(static_cast<std::size_t>(n * p.out[2])), z(dz.size()), dy(y.size()), dw(w.size(), 3), db(b.size(), 5);
-      Values one_z(z.size(), NAN), one_dw(dw), one_db(db);
+      Floats y(static_cast<std::size_t>(n * p.out[2])), z(dz.size()), dy(y.size()), dw(w.size(), 3), db(b.size(), 5);
+      Floats one_z(z.size(), NAN), one_dw(dw), one_db(db);
       conv_forward(p, x.data(), w.data(), b.data(), y.data());
       map<Relu, float>(y.data(), y.data(), n * p.out[2], Relu{});
       avg_pool(pool, y.data(), z.data());

@@ -107,8 +107,8 @@ TEST_CASE("a float32 convolution of positive numbers is right to four units in t
     for (auto* v : {&problem.x, &problem.w, &problem.b, &problem.dy})
       for (float& value : *v) value = std::abs(value);
     const Result<float> r = problem.run(p);
-    const auto y = oracle::conv_forward(definition(p), problem.x, problem.w, problem.b);
-    const auto g = oracle::conv_backward(definition(p), problem.x, problem.w, problem.dy);
+    const auto y = taper::oracle::conv_forward(definition(p), problem.x, problem.w, problem.b);
+    const auto g = taper::oracle::conv_backward(definition(p), problem.x, problem.w, problem.dy);
     CHECK(relative_error(r.y, y) < tolerance<float>());
     CHECK(relative_error(r.dx, g.dx) < tolerance<float>());
     CHECK(relative_error(r.dw, g.dw) < tolerance<float>());
@@ -185,7 +185,7 @@ TEMPLATE_TEST_CASE("the gradients of weight and bias are computed in one pass, o
                    double) {
   for (const auto& p : {params(13, 3, 32, 10, 3, 1, 1), params(3, 5, 7, 61, 3, 2)}) {
     const Problem<TestType> problem(p);
-    const auto g = oracle::conv_backward(definition(p), problem.x, problem.w, problem.dy);
+    const auto g = taper::oracle::conv_backward(definition(p), problem.x, problem.w, problem.dy);
     const TestType *x = problem.x.data(), *dy = problem.dy.data();
     TestType* const none = nullptr;
     for (const bool through_one : {false, true}) {
@@ -291,7 +291,7 @@ TEMPLATE_TEST_CASE("a weight gradient that is summed in slices agrees with its d
                         ConvParams{7, 17, 29, 1, {1, 31, 37}, {1, 31, 37}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}}}) {
     CAPTURE(p.in_channels, p.in[1]);
     const Problem<TestType> problem(p);
-    auto expected = oracle::conv_backward(definition(p), problem.x, problem.w, problem.dy).dw;
+    auto expected = taper::oracle::conv_backward(definition(p), problem.x, problem.w, problem.dy).dw;
     CHECK(relative_error(problem.run(p).dw, expected) < tolerance<TestType>());
     for (double& v : expected) v += 2;
     CHECK(relative_error(problem.run(p, true, TestType(2)).dw, expected) < tolerance<TestType>());

@@ -25,7 +25,7 @@ oracle::ConvTranspose definition() {
           .dilation = {2, 1, 1}};
 }
 
-ConvParams params(const oracle::ConvTranspose& p) {
+ConvParams params_of(const oracle::ConvTranspose& p) {
   ConvParams q{.batch = p.batch, .in_channels = p.out_channels, .out_channels = p.in_channels, .groups = p.groups};
   for (int d = 0; d < 3; ++d) {
     q.in[d] = p.out(d);
@@ -39,7 +39,7 @@ ConvParams params(const oracle::ConvTranspose& p) {
 }
 
 template <class T>
-struct Problem {
+struct TransposedProblem {
   oracle::ConvTranspose p = definition();
   std::vector<T> x = numbers<T>(std::int64_t(p.x_size()), 1), w = numbers<T>(std::int64_t(p.w_size()), 2),
                  b = numbers<T>(p.out_channels, 3), dy = numbers<T>(std::int64_t(p.y_size()), 4);
@@ -52,10 +52,10 @@ struct Problem {
   Result run(bool add, T before) const {
     Result r{std::vector<T>(dy.size(), T(NAN)), std::vector<T>(x.size(), before), std::vector<T>(w.size(), before),
              std::vector<T>(b.size(), before)};
-    conv_transpose_forward(params(p), x.data(), w.data(), b.data(), r.y.data());
-    conv_transpose_backward_input(params(p), dy.data(), w.data(), r.dx.data(), add);
-    conv_transpose_backward_weight(params(p), dy.data(), x.data(), r.dw.data(), add);
-    conv_transpose_backward_bias(params(p), dy.data(), r.db.data(), add);
+    conv_transpose_forward(params_of(p), x.data(), w.data(), b.data(), r.y.data());
+    conv_transpose_backward_input(params_of(p), dy.data(), w.data(), r.dx.data(), add);
+    conv_transpose_backward_weight(params_of(p), dy.data(), x.data(), r.dw.data(), add);
+    conv_transpose_backward_bias(params_of(p), dy.data(), r.db.data(), add);
     return r;
   }
 };
@@ -66,7 +66,7 @@ std::vector<double> doubles(const auto& values) { return {values.begin(), values
 
 TEMPLATE_TEST_CASE("a transposed convolution agrees with its definition and leaves nothing of what was there", "",
                    float, double) {
-  const Problem<TestType> problem;
+  const TransposedProblem<TestType> problem;
   const auto& p = problem.p;
   const auto r = problem.run(false, TestType(NAN));
   const auto g = p.backward(doubles(problem.x), doubles(problem.w), doubles(problem.dy));
@@ -78,7 +78,7 @@ TEMPLATE_TEST_CASE("a transposed convolution agrees with its definition and leav
 }
 
 TEST_CASE("the gradients of a transposed convolution add to their buffers when asked") {
-  const Problem<double> problem;
+  const TransposedProblem<double> problem;
   const auto fresh = problem.run(false, NAN), added = problem.run(true, 2);
   const auto check = [](const std::vector<double>& sum, std::vector<double> part) {
     for (double& v : part) v += 2;
@@ -90,15 +90,15 @@ TEST_CASE("the gradients of a transposed convolution add to their buffers when a
 }
 
 TEST_CASE("a transposed convolution without bias is one with a bias of zero") {
-  Problem<float> problem;
+  TransposedProblem<float> problem;
   problem.b.assign(4, 0.0f);
   std::vector<float> y(problem.dy.size(), NAN);
-  conv_transpose_forward<float>(params(problem.p), problem.x.data(), problem.w.data(), nullptr, y.data());
+  conv_transpose_forward<float>(params_of(problem.p), problem.x.data(), problem.w.data(), nullptr, y.data());
   CHECK(y == problem.run(false, NAN).y);
 }
 
 TEMPLATE_TEST_CASE("a transposed convolution has the same bits for one, two and three threads", "", float, double) {
-  const Problem<TestType> problem;
+  const TransposedProblem<TestType> problem;
   CHECK(same_on_any_threads([&] { return problem.run(false, 0).y; }));
   CHECK(same_on_any_threads([&] { return problem.run(false, 0).dx; }));
   CHECK(same_on_any_threads([&] { return problem.run(false, 0).dw; }));

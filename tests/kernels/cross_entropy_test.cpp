@@ -4,6 +4,7 @@
 
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
+#include "support/numbers.hpp"
 
 using namespace taper;
 using namespace taper::kernels;
@@ -11,40 +12,32 @@ using namespace taper::test;
 
 namespace {
 
-using Doubles = std::vector<double>;
-using Ints = std::vector<std::int64_t>;
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
 // The values below were computed by PyTorch 2.13 for this x [2, 3, 5] and these targets, ignoring -1.
-const Doubles kX = [] {
-  Doubles x;
+const Values kScores = [] {
+  Values x;
   for (int i = 1; i <= 30; ++i) x.push_back(i * 37 % 11 / 4.0 - 1);
   return x;
 }();
 const Ints kTarget = {0, 2, -1, 1, 1, 2, -1, 0, 2, 1};
-const Doubles kWeight = {0.5, 2, 1.25};
+const Values kClassWeight = {0.5, 2, 1.25};
 
-ClassLoss problem(double smoothing) { return {2, 3, 5, -1, smoothing}; }
+ClassLoss small_loss(double smoothing) { return {2, 3, 5, -1, smoothing}; }
 
-double sum(const Doubles& v) {
-  double s = 0;
-  for (const double e : v) s += e;
-  return s;
-}
-double ramp(const Doubles& g) {
+double ramp(const Values& g) {
   double s = 0;
   for (std::size_t i = 0; i < g.size(); ++i) s += g[i] * double(i + 1);
   return s;
 }
 
 /// softmax(2 x) with the classes in reverse order.
-Doubles probabilities() {
-  Doubles q(30);
+Values probabilities() {
+  Values q(30);
   for (std::size_t o = 0; o < 2; ++o)
     for (std::size_t c = 0; c < 5; ++c) {
       double total = 0;
-      for (std::size_t j = 0; j < 3; ++j) total += std::exp(2 * kX[(o * 3 + j) * 5 + c]);
-      for (std::size_t j = 0; j < 3; ++j) q[(o * 3 + j) * 5 + c] = std::exp(2 * kX[(o * 3 + 2 - j) * 5 + c]) / total;
+      for (std::size_t j = 0; j < 3; ++j) total += std::exp(2 * kScores[(o * 3 + j) * 5 + c]);
+      for (std::size_t j = 0; j < 3; ++j)
+        q[(o * 3 + j) * 5 + c] = std::exp(2 * kScores[(o * 3 + 2 - j) * 5 + c]) / total;
     }
   return q;
 }
@@ -62,34 +55,34 @@ TEST_CASE("cross entropy with class indices agrees with PyTorch, smoothing, weig
         Expected{0, true, 1.5530034820046648, -1.9811898454041397, 16.694787431550147, 0.340134835320867},
         Expected{0.1, false, 1.38955436681787, -1.5594939605391829, 11.116434934542959, 0.730269670641735},
         Expected{0.1, true, 1.5214407493221396, -1.9688377409138809, 16.355488055213, 0.466155060618997}}) {
-    const ClassLoss p = problem(e.smoothing);
-    const double* w = e.weighted ? kWeight.data() : nullptr;
-    Doubles loss(10, kNaN), lse(10), dx(30, kNaN), added(30, 0.25);
-    cross_entropy(p, kX.data(), kTarget.data(), w, loss.data(), lse.data());
+    const ClassLoss p = small_loss(e.smoothing);
+    const double* w = e.weighted ? kClassWeight.data() : nullptr;
+    Values loss(10, kNaN), lse(10), dx(30, kNaN), added(30, 0.25);
+    cross_entropy(p, kScores.data(), kTarget.data(), w, loss.data(), lse.data());
     CHECK(sum(loss) == Approx(e.sum).epsilon(1e-13));
     CHECK(loss[0] == Approx(e.first).epsilon(1e-13));
     CHECK(loss[2] == 0);
     const double total = target_weight(p, kTarget.data(), w), one = 1;
     CHECK(sum(loss) / total == Approx(e.mean).epsilon(1e-13));
     const LossGrad<double> dy{&one, true, 1 / total};
-    cross_entropy_grad(p, dy, kX.data(), kTarget.data(), w, lse.data(), dx.data(), false);
+    cross_entropy_grad(p, dy, kScores.data(), kTarget.data(), w, lse.data(), dx.data(), false);
     CHECK(ramp(dx) == Approx(e.slope).epsilon(1e-12));
     for (std::size_t j : {2u, 7u, 12u, 16u, 21u, 26u}) CHECK(dx[j] == 0);
-    cross_entropy_grad(p, dy, kX.data(), kTarget.data(), w, lse.data(), added.data(), true);
+    cross_entropy_grad(p, dy, kScores.data(), kTarget.data(), w, lse.data(), added.data(), true);
     for (std::size_t i = 0; i < 30; ++i) CHECK(added[i] == 0.25 + dx[i]);
   }
 }
 
 TEST_CASE("cross entropy without reduction passes each row its own gradient") {
-  const ClassLoss p = problem(0.1);
+  const ClassLoss p = small_loss(0.1);
   const auto dy = numbers<double>(10, 3);
-  Doubles loss(10), lse(10), dx(30, kNaN);
-  cross_entropy(p, kX.data(), kTarget.data(), kWeight.data(), loss.data(), lse.data());
-  cross_entropy_grad(p, LossGrad<double>{dy.data(), false}, kX.data(), kTarget.data(), kWeight.data(), lse.data(),
-                     dx.data(), false);
-  const auto expected = gradient(kX, [&](const Doubles& x) {
-    Doubles l(10), scratch(10);
-    cross_entropy(p, x.data(), kTarget.data(), kWeight.data(), l.data(), scratch.data());
+  Values loss(10), lse(10), dx(30, kNaN);
+  cross_entropy(p, kScores.data(), kTarget.data(), kClassWeight.data(), loss.data(), lse.data());
+  cross_entropy_grad(p, LossGrad<double>{dy.data(), false}, kScores.data(), kTarget.data(), kClassWeight.data(),
+                     lse.data(), dx.data(), false);
+  const auto expected = gradient(kScores, [&](const Values& x) {
+    Values l(10), scratch(10);
+    cross_entropy(p, x.data(), kTarget.data(), kClassWeight.data(), l.data(), scratch.data());
     double s = 0;
     for (std::size_t r = 0; r < 10; ++r) s += dy[r] * l[r];
     return s;
@@ -103,25 +96,26 @@ TEST_CASE("cross entropy with class probabilities agrees with PyTorch") {
     bool weighted;
     double mean, slope, slope_q;
   };
-  const Doubles q = probabilities();
+  const Values q = probabilities();
   for (const Expected& e : {Expected{0, false, 1.5318614557128007, -1.280821751009094, 62.04499737540947},
                             Expected{0, true, 1.724222335650164, -3.197382908947613, 86.04697303027214},
                             Expected{0.1, false, 1.5074280117684622, -1.185567328422557, 55.84049763786852},
                             Expected{0.1, true, 1.7183659791188248, -3.0436793086958183, 77.44227572724493}}) {
-    const ClassLoss p = problem(e.smoothing);
-    const double* w = e.weighted ? kWeight.data() : nullptr;
-    Doubles loss(10), lse(10), dx(30, kNaN), dq(30, kNaN), added(30, 1), added_q(30, 2);
-    cross_entropy_probabilities(p, kX.data(), q.data(), w, loss.data(), lse.data());
+    const ClassLoss p = small_loss(e.smoothing);
+    const double* w = e.weighted ? kClassWeight.data() : nullptr;
+    Values loss(10), lse(10), dx(30, kNaN), dq(30, kNaN), added(30, 1), added_q(30, 2);
+    cross_entropy_probabilities(p, kScores.data(), q.data(), w, loss.data(), lse.data());
     CHECK(sum(loss) / 10 == Approx(e.mean).epsilon(1e-13));
     const double one = 1;
     const LossGrad<double> dy{&one, true, 0.1};
-    cross_entropy_probabilities_grad(p, dy, kX.data(), q.data(), w, lse.data(), dx.data(), false, dq.data(), false);
+    cross_entropy_probabilities_grad(p, dy, kScores.data(), q.data(), w, lse.data(), dx.data(), false, dq.data(),
+                                     false);
     CHECK(ramp(dx) == Approx(e.slope).epsilon(1e-12));
     CHECK(ramp(dq) == Approx(e.slope_q).epsilon(1e-12));
-    cross_entropy_probabilities_grad<double>(p, dy, kX.data(), q.data(), w, lse.data(), added.data(), true, nullptr,
-                                             false);
-    cross_entropy_probabilities_grad<double>(p, dy, kX.data(), q.data(), w, lse.data(), nullptr, false, added_q.data(),
-                                             true);
+    cross_entropy_probabilities_grad<double>(p, dy, kScores.data(), q.data(), w, lse.data(), added.data(), true,
+                                             nullptr, false);
+    cross_entropy_probabilities_grad<double>(p, dy, kScores.data(), q.data(), w, lse.data(), nullptr, false,
+                                             added_q.data(), true);
     for (std::size_t i = 0; i < 30; ++i) {
       CHECK(added[i] == 1 + dx[i]);
       CHECK(added_q[i] == 2 + dq[i]);
@@ -131,30 +125,30 @@ TEST_CASE("cross entropy with class probabilities agrees with PyTorch") {
 
 TEST_CASE("ignored rows give no loss and no gradient, whatever they hold") {
   const Ints ignored = {-1, -1};
-  const Doubles x = {kNaN, 1, 2, 3, 4, 5};
+  const Values x = {kNaN, 1, 2, 3, 4, 5};
   const ClassLoss p{2, 3, 1, -1, 0.1};
-  Doubles loss(2, 7), lse(2), dx(6, 7);
+  Values loss(2, 7), lse(2), dx(6, 7);
   const double dy = kNaN;
   cross_entropy<double>(p, x.data(), ignored.data(), nullptr, loss.data(), lse.data());
   cross_entropy_grad<double>(p, {&dy, true, 1}, x.data(), ignored.data(), nullptr, lse.data(), dx.data(), false);
-  CHECK(loss == Doubles{0, 0});
-  CHECK(dx == Doubles(6, 0));
+  CHECK(loss == Values{0, 0});
+  CHECK(dx == Values(6, 0));
   CHECK(target_weight<double>(p, ignored.data(), nullptr) == 0);
 }
 
 TEST_CASE("negative log likelihood picks the target and weighs it") {
   const ClassLoss p{1, 3, 2, 2};
-  const Doubles x = {-1, -2, -3, -4, -5, -6}, dy = {10, 100};
+  const Values x = {-1, -2, -3, -4, -5, -6}, dy = {10, 100};
   const Ints t = {1, 2}, u = {0, 1};
-  Doubles loss(2, 7), dx(6, 7);
-  nll(p, x.data(), t.data(), kWeight.data(), loss.data());
-  CHECK(loss == Doubles{6, 0});
-  nll(p, x.data(), u.data(), kWeight.data(), loss.data());
-  CHECK(loss == Doubles{0.5, 8});
-  nll_grad<double>(p, {dy.data(), false, 0.5}, t.data(), kWeight.data(), dx.data(), false);
-  CHECK(dx == Doubles{0, 0, -10, 0, 0, 0});
+  Values loss(2, 7), dx(6, 7);
+  nll(p, x.data(), t.data(), kClassWeight.data(), loss.data());
+  CHECK(loss == Values{6, 0});
+  nll(p, x.data(), u.data(), kClassWeight.data(), loss.data());
+  CHECK(loss == Values{0.5, 8});
+  nll_grad<double>(p, {dy.data(), false, 0.5}, t.data(), kClassWeight.data(), dx.data(), false);
+  CHECK(dx == Values{0, 0, -10, 0, 0, 0});
   nll_grad<double>(p, {dy.data(), false, 0.5}, u.data(), nullptr, dx.data(), true);
-  CHECK(dx == Doubles{-5, 0, -10, -50, 0, 0});
+  CHECK(dx == Values{-5, 0, -10, -50, 0, 0});
 }
 
 TEST_CASE("the first bad target is found, and ignored ones are not bad") {
@@ -211,7 +205,7 @@ TEMPLATE_TEST_CASE("cross entropy and its gradient are the definition at any num
           // Far below the others, and not a number where it counts nothing.
           if (classes > 1) x[at(0, target[0] == 0 ? 1 : 0)] = T(-500);
           x[at(2, 0)] = std::numeric_limits<T>::quiet_NaN();
-          Doubles expected_loss(rows), expected(x.size());
+          Values expected_loss(rows), expected(x.size());
           for (std::size_t r = 0; r < rows; ++r) {
             if (target[r] < 0) continue;
             double top = -1e300, sum = 0, all = 0, spread = 0;
@@ -230,7 +224,7 @@ TEMPLATE_TEST_CASE("cross entropy and its gradient are the definition at any num
                   double(dy[r]) * 0.5;
           }
           std::vector<T> loss(rows, T(77)), dx(x.size(), T(77)), added(x.size(), T(0.25));
-          Doubles lse(rows);
+          Values lse(rows);
           const LossGrad<T> g{dy.data(), false, 0.5};
           cross_entropy(p, x.data(), target.data(), weight, loss.data(), lse.data());
           cross_entropy_grad(p, g, x.data(), target.data(), weight, lse.data(), dx.data(), false);
@@ -297,7 +291,7 @@ TEMPLATE_TEST_CASE("a row of cross entropy has the same bits beside others and a
       Ints target(kRows);
       for (std::int64_t r = 0; r < kRows; ++r) target[std::size_t(r)] = r * 5 % n;
       std::vector<T> loss(kRows), soft(kRows), dx(x.size()), dx_soft(x.size()), dq(x.size());
-      Doubles lse(kRows);
+      Values lse(kRows);
       const T* const none = nullptr;
       cross_entropy_probabilities(all, x.data(), q.data(), none, soft.data(), lse.data());
       cross_entropy(all, x.data(), target.data(), none, loss.data(), lse.data());

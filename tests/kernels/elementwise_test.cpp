@@ -1,19 +1,15 @@
 #include "kernels/elementwise.hpp"
 
-#include <limits>
-
 #include "kernels/activations.hpp"
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
+#include "support/numbers.hpp"
 
 using namespace taper;
 using namespace taper::kernels;
 using namespace taper::test;
 
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 template <class F, class T = double>
 std::vector<T> values(const std::vector<T>& x, const F& f = {}) {

@@ -16,8 +16,8 @@ std::vector<std::int64_t> random_indices(std::int64_t count, std::int64_t rows, 
 }
 
 /// The definition, in double and in the order of the indices.
-std::vector<double> oracle(const EmbeddingParams& p, const std::vector<std::int64_t>& index,
-                           const std::vector<double>& dy, std::vector<double> dw) {
+std::vector<double> summed_rows(const EmbeddingParams& p, const std::vector<std::int64_t>& index,
+                                const std::vector<double>& dy, std::vector<double> dw) {
   std::vector<double> times(std::size_t(p.rows), 0), sums(dw.size(), 0);
   for (const std::int64_t row : index) times[std::size_t(row)] += 1;
   for (std::size_t j = 0; j < index.size(); ++j)
@@ -48,7 +48,7 @@ TEST_CASE("a table's gradient is the sum over the places that read each row") {
               const auto before = test::numbers<double>(rows * width, ++seed);
               auto dw = before;
               kernels::embedding_backward(p, index.data(), dy.data(), dw.data(), add);
-              const auto expected = oracle(p, index, dy, add ? before : std::vector<double>(before.size(), 0));
+              const auto expected = summed_rows(p, index, dy, add ? before : std::vector<double>(before.size(), 0));
               double worst = 0;
               for (std::size_t i = 0; i < dw.size(); ++i) worst = std::max(worst, std::abs(dw[i] - expected[i]));
               CHECK(worst < 1e-12);

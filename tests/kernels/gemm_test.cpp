@@ -16,7 +16,7 @@ using namespace taper::test;
 
 namespace {
 
-GemmParams params(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a, bool transpose_b) {
+GemmParams gemm_params(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a, bool transpose_b) {
   return {.m = m,
           .n = n,
           .k = k,
@@ -26,8 +26,6 @@ GemmParams params(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose
           .transpose_a = transpose_a,
           .transpose_b = transpose_b};
 }
-
-std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 /// Whether the product is a BLAS's, whose bits are up to it.
 bool is_left_to_blas([[maybe_unused]] const GemmParams& p) {
@@ -44,7 +42,7 @@ double error_of(const GemmParams& p) {
   const auto a = numbers<T>(size(p.m * p.k), 1), b = numbers<T>(size(p.k * p.n), 2);
   std::vector<T> c(size(p.m * p.n), T(NAN));
   gemm(p, a.data(), b.data(), c.data());
-  const auto expected = oracle::gemm(size(p.m), size(p.n), size(p.k), p.transpose_a, p.transpose_b, a, b);
+  const auto expected = taper::oracle::gemm(size(p.m), size(p.n), size(p.k), p.transpose_a, p.transpose_b, a, b);
   return relative_error(c, expected);
 }
 
@@ -60,7 +58,7 @@ TEMPLATE_TEST_CASE("a matrix product agrees with its definition for every transp
     for (const bool transpose_a : {false, true})
       for (const bool transpose_b : {false, true}) {
         CAPTURE(s[0], s[1], s[2], transpose_a, transpose_b);
-        CHECK(error_of<TestType>(params(s[0], s[1], s[2], transpose_a, transpose_b)) < tolerance<TestType>());
+        CHECK(error_of<TestType>(gemm_params(s[0], s[1], s[2], transpose_a, transpose_b)) < tolerance<TestType>());
       }
 }
 
@@ -69,7 +67,7 @@ TEST_CASE("large products agree with Eigen's") {
   const std::int64_t m = 257, n = 389, k = 523;
   const auto a = numbers<double>(size(m * k), 1), b = numbers<double>(size(k * n), 2);
   std::vector<double> c(size(m * n), NAN);
-  gemm(params(m, n, k, false, false), a.data(), b.data(), c.data());
+  gemm(gemm_params(m, n, k, false, false), a.data(), b.data(), c.data());
   const Matrix expected = Eigen::Map<const Matrix>(a.data(), m, k) * Eigen::Map<const Matrix>(b.data(), k, n);
   CHECK((Eigen::Map<const Matrix>(c.data(), m, n) - expected).cwiseAbs().maxCoeff() < 1e-12 * double(k));
 }
@@ -78,7 +76,7 @@ TEST_CASE("a product of small whole numbers is exact") {
   // [[1, 2, 3], [4, 5, 6]] times [[1, 0], [2, 1], [0, 3]]
   const std::vector<float> a{1, 2, 3, 4, 5, 6}, b{1, 0, 2, 1, 0, 3};
   std::vector<float> c(4);
-  gemm(params(2, 2, 3, false, false), a.data(), b.data(), c.data());
+  gemm(gemm_params(2, 2, 3, false, false), a.data(), b.data(), c.data());
   CHECK(c == std::vector<float>{5, 11, 14, 23});
 }
 
@@ -87,10 +85,10 @@ TEST_CASE("a product adds to the result when asked and overwrites it otherwise")
     for (const std::int64_t k : {5, 71, 1033})
       for (const bool transpose_b : {false, true}) {
         CAPTURE(m, k, transpose_b);
-        GemmParams p = params(m, 37, k, false, transpose_b);
+        GemmParams p = gemm_params(m, 37, k, false, transpose_b);
         const auto a = numbers<float>(size(m * k), 3), b = numbers<float>(size(k * 37), 4);
         const auto before = numbers<float>(size(m * 37), 5);
-        auto expected = oracle::gemm(size(m), 37, size(k), false, transpose_b, a, b);
+        auto expected = taper::oracle::gemm(size(m), 37, size(k), false, transpose_b, a, b);
         std::vector<float> c(size(m * 37), NAN);
         gemm(p, a.data(), b.data(), c.data());
         CHECK(relative_error(c, expected) < 1e-6);
@@ -109,10 +107,10 @@ TEST_CASE("a product begins with a bias for each column, but not where it is add
     for (const std::int64_t k : {0, 5, 271, 4099})
       for (const bool transpose_b : {false, true}) {
         CAPTURE(m, k, transpose_b);
-        GemmParams p = params(m, n, k, false, transpose_b);
+        GemmParams p = gemm_params(m, n, k, false, transpose_b);
         const auto a = numbers<float>(size(m * k), 3), b = numbers<float>(size(k * n), 4);
         const auto before = numbers<float>(size(m * n), 5);
-        auto with_bias = oracle::gemm(size(m), size(n), size(k), false, transpose_b, a, b), added = with_bias;
+        auto with_bias = taper::oracle::gemm(size(m), size(n), size(k), false, transpose_b, a, b), added = with_bias;
         for (std::size_t i = 0; i < with_bias.size(); ++i) {
           with_bias[i] += static_cast<double>(bias[i % size(n)]);
           added[i] += static_cast<double>(before[i]);
@@ -129,15 +127,15 @@ TEST_CASE("a product begins with a bias for each column, but not where it is add
 
 TEST_CASE("a product over no terms is zero, and leaves the result alone when adding") {
   std::vector<double> c{1, 2, 3, 4, 5, 6};
-  GemmParams p = params(2, 3, 0, false, false);
+  GemmParams p = gemm_params(2, 3, 0, false, false);
   p.add = true;
   gemm<double>(p, nullptr, nullptr, c.data());
   CHECK(c == std::vector<double>{1, 2, 3, 4, 5, 6});
   p.add = false;
   gemm<double>(p, nullptr, nullptr, c.data());
   CHECK(c == std::vector<double>(6, 0.0));
-  gemm<double>(params(0, 3, 2, false, true), nullptr, nullptr, nullptr);
-  gemm<double>(params(3, 0, 2, true, false), nullptr, nullptr, nullptr);
+  gemm<double>(gemm_params(0, 3, 2, false, true), nullptr, nullptr, nullptr);
+  gemm<double>(gemm_params(3, 0, 2, true, false), nullptr, nullptr, nullptr);
   p.batch = 0;
   gemm<double>(p, nullptr, nullptr, nullptr);
 }
@@ -154,7 +152,7 @@ TEST_CASE("a product reads and writes inside its leading dimensions only") {
           for (std::size_t i = 0; i < x.size(); ++i) wide[i / size(columns) * size(ld) + i % size(columns)] = x[i];
           return wide;
         };
-        GemmParams p = params(m, n, k, transpose_a, transpose_b);
+        GemmParams p = gemm_params(m, n, k, transpose_a, transpose_b);
         const auto wide_a = widen(a, p.lda, p.lda + 3), wide_b = widen(b, p.ldb, p.ldb + 2);
         p.lda += 3, p.ldb += 2, p.ldc += 5;
         std::vector<double> wide_c(size(m * p.ldc), 123.0), c;
@@ -163,7 +161,8 @@ TEST_CASE("a product reads and writes inside its leading dimensions only") {
           for (std::int64_t j = 0; j < n; ++j) c.push_back(wide_c[size(i * p.ldc + j)]);
           for (std::int64_t j = n; j < p.ldc; ++j) CHECK(wide_c[size(i * p.ldc + j)] == 123.0);
         }
-        CHECK(relative_error(c, oracle::gemm(size(m), size(n), size(k), transpose_a, transpose_b, a, b)) < 1e-13);
+        CHECK(relative_error(c, taper::oracle::gemm(size(m), size(n), size(k), transpose_a, transpose_b, a, b)) <
+              1e-13);
       }
 }
 
@@ -172,19 +171,20 @@ TEST_CASE("a batch of products uses its strides, and the same matrix for a strid
     for (const bool transpose_b : {false, true}) {
       CAPTURE(m, transpose_b);
       const std::int64_t n = 11, k = 13, batch = 5;
-      GemmParams p = params(m, n, k, false, transpose_b);
+      GemmParams p = gemm_params(m, n, k, false, transpose_b);
       p.batch = batch, p.stride_a = m * k, p.stride_b = 0, p.stride_c = m * n;
       const auto a = numbers<float>(size(batch * m * k), 8), b = numbers<float>(size(k * n), 9);
       std::vector<float> c(size(batch * m * n), NAN);
       gemm(p, a.data(), b.data(), c.data());
       // A shared right matrix makes the batch one tall product.
-      CHECK(relative_error(c, oracle::gemm(size(batch * m), size(n), size(k), false, transpose_b, a, b)) < 1e-6);
+      CHECK(relative_error(c, taper::oracle::gemm(size(batch * m), size(n), size(k), false, transpose_b, a, b)) < 1e-6);
       const std::vector<float> second(a.begin() + m * k, a.begin() + 2 * m * k);
       p.stride_a = 0, p.stride_b = k * n;
       const auto bs = numbers<float>(size(batch * k * n), 10);
       gemm(p, second.data(), bs.data(), c.data());
       const std::vector<float> last_b(bs.end() - k * n, bs.end()), last_c(c.end() - m * n, c.end());
-      CHECK(relative_error(last_c, oracle::gemm(size(m), size(n), size(k), false, transpose_b, second, last_b)) < 1e-6);
+      CHECK(relative_error(last_c, taper::oracle::gemm(size(m), size(n), size(k), false, transpose_b, second, last_b)) <
+            1e-6);
     }
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("a column times a row is each product of their elements, in rows any d
         for (const bool transpose_b : {false, true})
           for (const std::int64_t apart : {0, 3}) {
             CAPTURE(m, n, transpose_a, transpose_b, apart);
-            GemmParams p = params(m, n, 1, transpose_a, transpose_b);
+            GemmParams p = gemm_params(m, n, 1, transpose_a, transpose_b);
             p.lda += apart, p.ldc += apart;
             const auto a = numbers<float>(size(m * p.lda), 19), b = numbers<float>(size(n), 20);
             std::vector<float> expected(size(m * p.ldc), 7), twice = expected;
@@ -226,7 +226,7 @@ TEST_CASE("a batch of matrices is multiplied by one column each, or all by one, 
         for (const bool transpose_b : {false, true})
           for (const std::int64_t stride_b : {std::int64_t{0}, k + 2}) {
             CAPTURE(m, k, transpose_a, transpose_b, stride_b);
-            GemmParams p = params(m, 1, k, transpose_a, transpose_b);
+            GemmParams p = gemm_params(m, 1, k, transpose_a, transpose_b);
             p.lda += 3, p.batch = batch, p.stride_b = stride_b, p.stride_c = m + 1;
             const std::int64_t stored = transpose_a ? k : m;
             p.stride_a = stored * p.lda + 5;
@@ -258,9 +258,9 @@ TEMPLATE_TEST_CASE("a product has the same bits however its right operand is sto
       const auto bias = numbers<TestType>(size(n), 15);
       std::vector<TestType> transposed(b.size()), c(size(m * n)), expected = c;
       for (std::size_t i = 0; i < b.size(); ++i) transposed[i % size(n) * size(k) + i / size(n)] = b[i];
-      if (is_left_to_blas(params(m, n, k, false, false))) continue;
-      gemm(params(m, n, k, false, false), a.data(), b.data(), expected.data(), bias.data());
-      gemm(params(m, n, k, false, true), a.data(), transposed.data(), c.data(), bias.data());
+      if (is_left_to_blas(gemm_params(m, n, k, false, false))) continue;
+      gemm(gemm_params(m, n, k, false, false), a.data(), b.data(), expected.data(), bias.data());
+      gemm(gemm_params(m, n, k, false, true), a.data(), transposed.data(), c.data(), bias.data());
       CHECK(same_bits(c, expected));
     }
 }
@@ -269,12 +269,12 @@ TEMPLATE_TEST_CASE("products in any order equal their definition, on any number 
   for (const auto& [n, k] : {std::array<std::int64_t, 2>{37, 99}, {10, 120}, {67, 500}, {35, 2100}, {21, 4205}})
     for (std::int64_t rows = 1; rows <= 27; ++rows)
       for (const bool few_columns : {false, true}) {
-        GemmParams p = few_columns ? params(n, rows, k, false, true) : params(rows, n, k, false, true);
+        GemmParams p = few_columns ? gemm_params(n, rows, k, false, true) : gemm_params(rows, n, k, false, true);
         p.any_order = true;
         CAPTURE(p.m, p.n, k);
         const auto a = numbers<TestType>(size(p.m * k), 16), b = numbers<TestType>(size(p.n * k), 17);
         const auto bias = numbers<TestType>(size(p.n), 18);
-        auto expected = oracle::gemm(size(p.m), size(p.n), size(k), false, true, a, b);
+        auto expected = taper::oracle::gemm(size(p.m), size(p.n), size(k), false, true, a, b);
         for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += bias[i % size(p.n)];
         CHECK(same_on_any_threads([&] {
           std::vector<TestType> c(size(p.m * p.n), TestType(NAN));
@@ -294,7 +294,7 @@ TEMPLATE_TEST_CASE("a product has the same bits for one, two and three threads",
     for (const bool transpose_a : {false, true})
       for (const bool transpose_b : {false, true}) {
         CAPTURE(s[0], s[1], s[2], transpose_a, transpose_b);
-        const GemmParams p = params(s[0], s[1], s[2], transpose_a, transpose_b);
+        const GemmParams p = gemm_params(s[0], s[1], s[2], transpose_a, transpose_b);
         const auto a = numbers<TestType>(p.m * p.k, 11), b = numbers<TestType>(p.k * p.n, 12);
         CHECK(same_on_any_threads([&] {
           std::vector<TestType> c(size(p.m * p.n));
@@ -309,7 +309,7 @@ TEST_CASE("threads share batches of products") {
   for (const auto& [m, columns, k] : sizes)
     for (const bool transpose_a : {false, true}) {
       CAPTURE(m, columns, k, transpose_a);
-      GemmParams p = params(m, columns, k, transpose_a, false);
+      GemmParams p = gemm_params(m, columns, k, transpose_a, false);
       p.batch = n;
       p.stride_a = m * k;
       p.stride_b = k * columns;
@@ -317,7 +317,7 @@ TEST_CASE("threads share batches of products") {
       const auto a = numbers<float>(n * p.stride_a, 13), b = numbers<float>(n * p.stride_b, 14);
       std::vector<float> expected(size(n * p.stride_c));
       for (std::int64_t i = 0; i < n; ++i)
-        gemm(params(m, columns, k, transpose_a, false), a.data() + i * p.stride_a, b.data() + i * p.stride_b,
+        gemm(gemm_params(m, columns, k, transpose_a, false), a.data() + i * p.stride_a, b.data() + i * p.stride_b,
              expected.data() + i * p.stride_c);
       CHECK(same_on_any_threads([&] {
         std::vector<float> c(expected.size(), NAN);
@@ -334,7 +334,7 @@ TEST_CASE("a long float32 sum keeps its accuracy") {
   const std::vector<float> a(size(k), 0.1f), b(size(2 * k), 1.0f);
   for (const bool transpose_b : {false, true}) {
     std::vector<float> c(2);
-    gemm(params(1, 2, k, false, transpose_b), a.data(), b.data(), c.data());
+    gemm(gemm_params(1, 2, k, false, transpose_b), a.data(), b.data(), c.data());
     CHECK(std::abs(double(c[1]) / (static_cast<double>(0.1f) * double(k)) - 1) < 1e-5);
   }
 }
@@ -344,10 +344,10 @@ TEST_CASE("float32 sums of positive numbers are right to four units in the last 
   for (const std::int64_t k : {61, 127, 257, 509, 1021, 1543, 4099})
     for (const std::int64_t m : {3, 67}) {
       CAPTURE(m, k);
-      const GemmParams p = params(m, 101, k, false, true);
+      const GemmParams p = gemm_params(m, 101, k, false, true);
       const auto a = numbers<float>(m * k, 13, 0, 1), b = numbers<float>(101 * k, 14, 0, 1);
       std::vector<float> c(size(m * 101), NAN);
       gemm(p, a.data(), b.data(), c.data());
-      CHECK(relative_error(c, oracle::gemm(size(m), 101, size(k), false, true, a, b)) < tolerance<float>());
+      CHECK(relative_error(c, taper::oracle::gemm(size(m), 101, size(k), false, true, a, b)) < tolerance<float>());
     }
 }

@@ -2,18 +2,12 @@
 
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
+#include "support/numbers.hpp"
 #include "taper/shape.hpp"
 
 using namespace taper;
 using namespace taper::kernels;
 using namespace taper::test;
-
-namespace {
-
-using Doubles = std::vector<double>;
-using Ints = std::vector<std::int64_t>;
-
-}  // namespace
 
 TEST_CASE("the first index out of range is found") {
   const Ints index = {0, 2, 3, -1};
@@ -38,25 +32,25 @@ TEST_CASE("rows are selected, and the gradients of a repeated row add up") {
   Ints y(16);
   index_select(x.data(), index.data(), y.data(), 2, 3, 2, 4);
   CHECK(y == Ints{5, 6, 1, 2, 5, 6, 5, 6, 11, 12, 7, 8, 11, 12, 11, 12});
-  const Doubles dy = {1, 2, 3, 4, 5, 6, 7, 8, 10, 20, 30, 40, 50, 60, 70, 80};
-  Doubles dx(12, 99);
+  const Values dy = {1, 2, 3, 4, 5, 6, 7, 8, 10, 20, 30, 40, 50, 60, 70, 80};
+  Values dx(12, 99);
   index_select_grad(dy.data(), index.data(), dx.data(), 2, 3, 2, 4, false);
-  CHECK(dx == Doubles{3, 4, 0, 0, 13, 16, 30, 40, 0, 0, 130, 160});
+  CHECK(dx == Values{3, 4, 0, 0, 13, 16, 30, 40, 0, 0, 130, 160});
   index_select_grad(dy.data(), index.data(), dx.data(), 2, 3, 2, 4, true);
-  CHECK(dx == Doubles{6, 8, 0, 0, 26, 32, 60, 80, 0, 0, 260, 320});
+  CHECK(dx == Values{6, 8, 0, 0, 26, 32, 60, 80, 0, 0, 260, 320});
   index_select_grad<double>(nullptr, nullptr, dx.data(), 2, 3, 2, 0, false);
-  CHECK(dx == Doubles(12, 0));
+  CHECK(dx == Values(12, 0));
 }
 
 TEST_CASE("gather reads along any dimension, from an index that may be smaller") {
   const Shape xs{3, 4, 2};
-  Doubles x(24);
+  Values x(24);
   for (std::size_t i = 0; i < 24; ++i) x[i] = double(i);
   for (int dim : {0, 1, 2}) {
     const Shape is = dim == 1 ? Shape{2, 5, 1} : dim == 0 ? Shape{5, 3, 2} : Shape{2, 3, 4};
     Ints index(std::size_t(is.numel()));
     for (std::size_t i = 0; i < index.size(); ++i) index[i] = std::int64_t(i * 5 % 7) % xs[dim];
-    Doubles y(index.size()), dy = numbers<double>(is.numel(), 1), dx(24, 99), added(24, 1), expected(24, 0);
+    Values y(index.size()), dy = numbers<double>(is.numel(), 1), dx(24, 99), added(24, 1), expected(24, 0);
     for (std::int64_t a = 0, i = 0; a < is[0]; ++a)
       for (std::int64_t b = 0; b < is[1]; ++b)
         for (std::int64_t c = 0; c < is[2]; ++c, ++i) {
@@ -66,7 +60,7 @@ TEST_CASE("gather reads along any dimension, from an index that may be smaller")
           y[std::size_t(i)] = x[from];
           expected[from] += dy[std::size_t(i)];
         }
-    Doubles gathered(index.size(), 99);
+    Values gathered(index.size(), 99);
     const GatherShape s{xs, is, dim};
     gather(s, x.data(), index.data(), gathered.data());
     CHECK(gathered == y);
@@ -88,8 +82,7 @@ bool gathers_by_coordinates(const Shape& xs, const Shape& is, int dim, std::uint
   const auto x = numbers<T>(xs.numel(), seed, -100, 100);
   std::vector<T> y(index.size(), T(77)), expected(index.size());
   const auto dy = numbers<double>(is.numel(), seed + 1);
-  Doubles dx(x.size(), 77), expected_dx(x.size()), added = numbers<double>(xs.numel(), seed + 2),
-                                                   expected_added = added;
+  Values dx(x.size(), 77), expected_dx(x.size()), added = numbers<double>(xs.numel(), seed + 2), expected_added = added;
   for (std::size_t i = 0; i < index.size(); ++i) {
     std::int64_t rest = std::int64_t(i), from = 0, stride = 1;
     for (int d = xs.rank() - 1; d >= 0; --d) {

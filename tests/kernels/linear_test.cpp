@@ -30,7 +30,7 @@ TEMPLATE_TEST_CASE("a linear layer agrees with its definition, with and without 
         const LinearParams p{std::int64_t(rows), std::int64_t(in), std::int64_t(out)};
         const auto x = numbers<T>(rows * in, 1), w = numbers<T>(out * in, 2);
         const auto b = numbers<T>(out, 3), dy = numbers<T>(rows * out, 4);
-        auto expected = oracle::gemm(rows, out, in, false, true, x, w);
+        auto expected = taper::oracle::gemm(rows, out, in, false, true, x, w);
         std::vector<T> y(rows * out, T(NAN));
         linear_forward(p, x.data(), w.data(), static_cast<const T*>(nullptr), y.data());
         CHECK(relative_error(y, expected) < tolerance<T>());
@@ -41,11 +41,11 @@ TEMPLATE_TEST_CASE("a linear layer agrees with its definition, with and without 
         std::vector<T> dx(rows * in, T(NAN)), dw(out * in, T(1)), db(out, T(NAN));
         linear_backward<T>(p, dy.data(), x.data(), w.data(),
                            {.dx = dx.data(), .dw = dw.data(), .db = db.data(), .add_dw = true});
-        CHECK(relative_error(dx, oracle::gemm(rows, in, out, false, false, dy, w)) < tolerance<T>());
-        auto expected_dw = oracle::gemm(out, in, rows, true, false, dy, x);
+        CHECK(relative_error(dx, taper::oracle::gemm(rows, in, out, false, false, dy, w)) < tolerance<T>());
+        auto expected_dw = taper::oracle::gemm(out, in, rows, true, false, dy, x);
         for (double& v : expected_dw) v += 1;
         CHECK(relative_error(dw, expected_dw) < tolerance<T>());
-        CHECK(relative_error(db, oracle::gemm(1, out, rows, false, false, std::vector<T>(rows, T(1)), dy)) <
+        CHECK(relative_error(db, taper::oracle::gemm(1, out, rows, false, false, std::vector<T>(rows, T(1)), dy)) <
               tolerance<T>());
       }
 }
@@ -73,7 +73,7 @@ TEST_CASE("the gradient of a bias sums many rows with the same bits on any numbe
       linear_backward_bias(p, dy.data(), db.data(), true);
       return db;
     };
-    auto expected = oracle::gemm(1, out, rows, false, false, std::vector<float>(rows, 1), dy);
+    auto expected = taper::oracle::gemm(1, out, rows, false, false, std::vector<float>(rows, 1), dy);
     for (double& v : expected) v += 2;
     CHECK(relative_error(bias(), expected) < tolerance<float>());
     CHECK(same_on_any_threads(bias));

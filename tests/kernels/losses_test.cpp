@@ -2,6 +2,7 @@
 
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
+#include "support/numbers.hpp"
 
 using namespace taper;
 using namespace taper::kernels;
@@ -9,13 +10,11 @@ using namespace taper::test;
 
 namespace {
 
-using Doubles = std::vector<double>;
-
 /// Checks a loss of the difference against `oracle`, and its gradient against the stencil of it.
 template <class L, class Oracle>
 void check_pair(const L& l, const Oracle& oracle) {
   const auto x = numbers<double>(37, 1), t = numbers<double>(37, 2), dy = numbers<double>(37, 3);
-  Doubles loss(37), expected(37), slopes(37), dx(37, 7), added(37, 0.5), one(37);
+  Values loss(37), expected(37), slopes(37), dx(37, 7), added(37, 0.5), one(37);
   for (std::size_t i = 0; i < 37; ++i) {
     expected[i] = oracle(x[i] - t[i]);
     slopes[i] = slope(oracle, x[i] - t[i], 1e-5) * dy[i] * 3;
@@ -42,8 +41,8 @@ double slope_at(const L& l, double d) {
   return dx;
 }
 
-const Doubles kX = {-30, -0.7, 0, 0.4, 2, 40}, kT = {0, 0.3, 1, 0.5, 1, 0.2};
-const Doubles kWeight = {2, 0.5, 1}, kPositive = {1.5, 3};
+const Values kX = {-30, -0.7, 0, 0.4, 2, 40}, kT = {0, 0.3, 1, 0.5, 1, 0.2};
+const Values kWeight = {2, 0.5, 1}, kPositive = {1.5, 3};
 const BceWithLogits<double> kBce{kWeight.data(), 3, kPositive.data(), 2};
 
 }  // namespace
@@ -65,27 +64,27 @@ TEST_CASE("losses of a difference have PyTorch's gradient at their kinks") {
 }
 
 TEST_CASE("binary cross entropy of logits agrees with PyTorch and stays finite") {
-  Doubles loss(6);
+  Values loss(6);
   bce_with_logits(kBce, kX.data(), kT.data(), loss.data(), 6);
   // Stored from PyTorch 2.13.
-  const Doubles expected = {1.8474111129762605e-13, 0.6375488391083663,  1.0397207708399179,
-                            2.4520610095998103,     0.09519600828222938, 32.0};
+  const Values expected = {1.8474111129762605e-13, 0.6375488391083663,  1.0397207708399179,
+                           2.4520610095998103,     0.09519600828222938, 32.0};
   for (std::size_t i = 0; i < 6; ++i) CHECK(loss[i] == Approx(expected[i]).epsilon(1e-13));
 
-  const Doubles dy = {1, 2, 3, 4, 5, 6};
-  const auto total = [&](const Doubles& x, const Doubles& t) {
-    Doubles l(6);
+  const Values dy = {1, 2, 3, 4, 5, 6};
+  const auto total = [&](const Values& x, const Values& t) {
+    Values l(6);
     bce_with_logits(kBce, x.data(), t.data(), l.data(), 6);
     double s = 0;
     for (std::size_t i = 0; i < 6; ++i) s += dy[i] * l[i];
     return s;
   };
   const LossGrad<double> each{dy.data(), false};
-  Doubles dx(6, 7), dt(6, 7), added(6, 0.5);
+  Values dx(6, 7), dt(6, 7), added(6, 0.5);
   bce_with_logits_grad(kBce, each, kX.data(), kT.data(), dx.data(), 6, false);
   bce_with_logits_target_grad(kBce, each, kX.data(), dt.data(), 6, false);
-  CHECK(distance(dx, gradient(kX, [&](const Doubles& x) { return total(x, kT); })) < 1e-9);
-  CHECK(distance(dt, gradient(kT, [&](const Doubles& t) { return total(kX, t); })) < 1e-9);
+  CHECK(distance(dx, gradient(kX, [&](const Values& x) { return total(x, kT); })) < 1e-9);
+  CHECK(distance(dt, gradient(kT, [&](const Values& t) { return total(kX, t); })) < 1e-9);
   bce_with_logits_grad(kBce, each, kX.data(), kT.data(), added.data(), 6, true);
   for (std::size_t i = 0; i < 6; ++i) CHECK(added[i] == 0.5 + dx[i]);
 

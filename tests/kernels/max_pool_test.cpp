@@ -10,20 +10,21 @@
 #include "support/catch.hpp"
 #include "support/draw.hpp"
 #include "support/kernel_check.hpp"
+#include "support/numbers.hpp"
 #include "support/oracle_max_pool.hpp"
 #include "taper/error.hpp"
 
 using namespace taper;
 using oracle::MaxPool;
+using test::as;
 using test::Draw;
+using test::kInf;
+using test::kNaN;
 using test::same_bits;
 using Values = std::vector<double>;
 using Sizes = MaxPool::Sizes;
 
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 kernels::SlidingPoolParams params_of(const MaxPool& pool) {
   kernels::SlidingPoolParams p{.planes = pool.planes};
@@ -99,11 +100,6 @@ std::vector<T> run_backward(const MaxPool& pool, const std::vector<T>& dy, const
   return dx;
 }
 
-template <class T>
-std::vector<T> as(const Values& v) {
-  return std::vector<T>(v.begin(), v.end());
-}
-
 /// Forward with and without indices and backward, overwriting and adding, all exact.
 template <class T>
 bool agrees(const MaxPool& pool, const Values& x, const Values& dy) {
@@ -145,13 +141,13 @@ Values inputs_of(const MaxPool& pool, Kind kind, Draw& draw) {
 
 Kind any_kind(Draw& draw) { return Kind(draw.below(int(Kind::count))); }
 
-MaxPool fixed(Sizes in, Sizes kernel, Sizes stride, Sizes padding, Sizes dilation = {}, bool ceil_mode = false,
-              std::int64_t planes = 1) {
+MaxPool sliding_max(Sizes in, Sizes kernel, Sizes stride, Sizes padding, Sizes dilation = {}, bool ceil_mode = false,
+                    std::int64_t planes = 1) {
   if (dilation.empty()) dilation.resize(in.size(), 1);
   return {planes, in, kernel, stride, padding, dilation, ceil_mode, {}};
 }
 
-MaxPool adaptive(Sizes in, Sizes out, std::int64_t planes = 1) {
+MaxPool adaptive_max(Sizes in, Sizes out, std::int64_t planes = 1) {
   return {.planes = planes, .in = in, .kernel = {}, .stride = {}, .padding = {}, .dilation = {}, .adaptive = out};
 }
 
@@ -166,7 +162,7 @@ TEST_CASE("the sweep: every 1-d max pool is refused or equals its definition, fo
         for (std::int64_t p = 0; p <= 4; ++p)
           for (const bool ceil_mode : {false, true}) {
             ++all;
-            const MaxPool pool = fixed({length}, {k}, {s}, {p}, {1}, ceil_mode, 3);
+            const MaxPool pool = sliding_max({length}, {k}, {s}, {p}, {1}, ceil_mode, 3);
             bool refused = false;
             try {
               params_of(pool);
@@ -193,7 +189,7 @@ TEST_CASE("the sweep with dilation: a window without an element of the input is 
         for (std::int64_t p = 0; p <= k / 2; ++p)
           for (std::int64_t d = 1; d <= 11; ++d)
             for (const bool ceil_mode : {false, true}) {
-              const MaxPool pool = fixed({length}, {k}, {s}, {p}, {d}, ceil_mode, 2);
+              const MaxPool pool = sliding_max({length}, {k}, {s}, {p}, {d}, ceil_mode, 2);
               std::string refusal;
               try {
                 params_of(pool);
@@ -216,7 +212,7 @@ TEST_CASE("random 2-d and 3-d max pools of every option equal their definition")
   int tried = 0, dilated = 0;
   for (int round = 0; tried < 6000; ++round) {
     const std::size_t rank = round % 4 == 0 ? 3 : 2;
-    MaxPool pool = fixed(draw.choose({2, 3, 5, 7, rank == 3 ? 4 : 11, rank == 3 ? 6 : 13}, rank), {}, {}, {});
+    MaxPool pool = sliding_max(draw.choose({2, 3, 5, 7, rank == 3 ? 4 : 11, rank == 3 ? 6 : 13}, rank), {}, {}, {});
     pool.kernel = draw.choose({1, 2, 3, 5, 4, 7}, rank);
     pool.dilation = draw.one_in(2) ? Sizes(rank, 1) : draw.choose({1, 2, 3, 4}, rank);
     pool.ceil_mode = draw.one_in(2);
@@ -240,12 +236,12 @@ TEST_CASE("adaptive max pools equal their definition, also with more outputs tha
   for (std::int64_t length = 1; length <= 150; ++length)
     for (std::int64_t out = 1; out <= (length <= 17 ? 23 : 1); ++out) {
       CAPTURE(length, out);
-      const MaxPool pool = adaptive({length}, {out}, 2);
+      const MaxPool pool = adaptive_max({length}, {out}, 2);
       if (!agrees(pool, inputs_of(pool, any_kind(draw), draw), draw)) FAIL("differs from the definition");
     }
   for (int round = 0; round < 2000; ++round) {
     const std::size_t rank = round % 3 == 0 ? 3 : 2;
-    MaxPool pool = adaptive(draw.choose({2, 3, 5, 7, 1, rank == 3 ? 4 : 11}, rank), {}, 1 + draw.below(3));
+    MaxPool pool = adaptive_max(draw.choose({2, 3, 5, 7, 1, rank == 3 ? 4 : 11}, rank), {}, 1 + draw.below(3));
     pool.adaptive = draw.choose({1, 2, 3, 5, 7, rank == 3 ? 4 : 13}, rank);
     CAPTURE(pool.planes, pool.in, pool.adaptive);
     if (!agrees(pool, inputs_of(pool, any_kind(draw), draw), draw)) FAIL("differs from the definition");
@@ -269,29 +265,29 @@ TEST_CASE("rows, windows and planes longer than the buffers are pooled in pieces
                                                                            {31, 29, 3, 1},
                                                                            {5, 3, 2, 7},
                                                                            {3, 2, 1, 5}}) {
-    pools.push_back(fixed({2311}, {k}, {s}, {p}, {d}, true));
-    pools.push_back(fixed({5, 1511}, {2, k}, {1, s}, {1, p}, {3, d}, true));
+    pools.push_back(sliding_max({2311}, {k}, {s}, {p}, {d}, true));
+    pools.push_back(sliding_max({5, 1511}, {2, k}, {1, s}, {1, p}, {3, d}, true));
   }
-  pools.push_back(fixed({1699}, {1201}, {1}, {600}));
-  pools.push_back(fixed({3, 701}, {2, 601}, {1, 7}, {1, 300}));
-  pools.push_back(fixed({211, 37}, {5, 37}, {2, 1}, {2, 0}, {}, true));
-  pools.push_back(fixed({7, 11, 67}, {2, 3, 5}, {1, 2, 3}, {0, 1, 2}, {}, true));
-  pools.push_back(fixed({17, 23, 29}, {3, 2, 1}, {1, 1, 1}, {1, 0, 0}));
+  pools.push_back(sliding_max({1699}, {1201}, {1}, {600}));
+  pools.push_back(sliding_max({3, 701}, {2, 601}, {1, 7}, {1, 300}));
+  pools.push_back(sliding_max({211, 37}, {5, 37}, {2, 1}, {2, 0}, {}, true));
+  pools.push_back(sliding_max({7, 11, 67}, {2, 3, 5}, {1, 2, 3}, {0, 1, 2}, {}, true));
+  pools.push_back(sliding_max({17, 23, 29}, {3, 2, 1}, {1, 1, 1}, {1, 0, 0}));
   // Windows of four side by side, in one row and in several.
-  pools.push_back(fixed({2308}, {4}, {4}, {0}, {}, false, 3));
-  pools.push_back(fixed({5, 148}, {1, 4}, {1, 4}, {0, 0}));
-  pools.push_back(fixed({5, 148}, {2, 4}, {1, 4}, {0, 0}));
+  pools.push_back(sliding_max({2308}, {4}, {4}, {0}, {}, false, 3));
+  pools.push_back(sliding_max({5, 148}, {1, 4}, {1, 4}, {0, 0}));
+  pools.push_back(sliding_max({5, 148}, {2, 4}, {1, 4}, {0, 0}));
   // More rows than are kept, rows of several slices in one place, more columns than fit.
-  pools.push_back(fixed({67, 41}, {20, 3}, {1, 1}, {9, 1}));
-  pools.push_back(fixed({3, 16, 33}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}));
-  pools.push_back(fixed({5, 9001}, {2, 7}, {1, 5}, {0, 3}));
-  pools.push_back(fixed({3, 4999}, {2, 4097}, {1, 3}, {1, 5}));
-  pools.push_back(adaptive({7, 4096}, {3, 5}));
-  pools.push_back(adaptive({7, 4097}, {3, 5}));
-  pools.push_back(adaptive({2311}, {3}));
-  pools.push_back(adaptive({67, 61}, {1, 1}));
-  pools.push_back(adaptive({5, 1301}, {3, 1511}));
-  pools.push_back(adaptive({17, 19, 23}, {5, 7, 11}));
+  pools.push_back(sliding_max({67, 41}, {20, 3}, {1, 1}, {9, 1}));
+  pools.push_back(sliding_max({3, 16, 33}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}));
+  pools.push_back(sliding_max({5, 9001}, {2, 7}, {1, 5}, {0, 3}));
+  pools.push_back(sliding_max({3, 4999}, {2, 4097}, {1, 3}, {1, 5}));
+  pools.push_back(adaptive_max({7, 4096}, {3, 5}));
+  pools.push_back(adaptive_max({7, 4097}, {3, 5}));
+  pools.push_back(adaptive_max({2311}, {3}));
+  pools.push_back(adaptive_max({67, 61}, {1, 1}));
+  pools.push_back(adaptive_max({5, 1301}, {3, 1511}));
+  pools.push_back(adaptive_max({17, 19, 23}, {5, 7, 11}));
   for (const MaxPool& pool : pools)
     for (const Kind kind : {Kind::numbers, Kind::ties, Kind::some_nan}) {
       CAPTURE(pool.in, pool.kernel, pool.stride, pool.padding, pool.dilation, pool.adaptive, int(kind));
@@ -305,8 +301,8 @@ TEST_CASE("rows of any number of windows a column or two apart equal their defin
     for (std::int64_t width = 4; width <= 83; ++width)
       for (std::int64_t k = 2; k <= 5; ++k)
         for (const Kind kind : {Kind::numbers, Kind::ties, Kind::some_nan, Kind::some_inf, Kind::some_least}) {
-          MaxPool pool = fixed({7, width}, {3, k}, {s, s}, {width % 2, width % (k / 2 + 1)});
-          if (width % 3 == 0) pool = fixed({3, 4, width}, {2, 3, k}, {1, 2, s}, {0, 0, 1}, {1, 2, 1}, true, 2);
+          MaxPool pool = sliding_max({7, width}, {3, k}, {s, s}, {width % 2, width % (k / 2 + 1)});
+          if (width % 3 == 0) pool = sliding_max({3, 4, width}, {2, 3, k}, {1, 2, s}, {0, 0, 1}, {1, 2, 1}, true, 2);
           if (!pool.is_admitted()) continue;
           CAPTURE(pool.planes, pool.in, pool.kernel, pool.padding, int(kind));
           if (!agrees(pool, inputs_of(pool, kind, draw), draw)) FAIL("differs from the definition");
@@ -318,7 +314,7 @@ TEST_CASE("planes of many rows of windows a column or two apart equal their defi
   for (const std::int64_t k : {2, 3})
     for (const std::int64_t s : {1, 2, 3})
       for (const Kind kind : {Kind::numbers, Kind::ties, Kind::some_nan}) {
-        const MaxPool pool = fixed({2, 101, 37}, {1, k, k}, {1, s, 1 + s % 2}, {0, k / 2, k / 3}, {}, false, 3);
+        const MaxPool pool = sliding_max({2, 101, 37}, {1, k, k}, {1, s, 1 + s % 2}, {0, k / 2, k / 3}, {}, false, 3);
         Values x = inputs_of(pool, kind == Kind::some_nan ? Kind::ties : kind, draw);
         if (kind == Kind::some_nan) x[x.size() / 2] = kNaN;
         CAPTURE(k, s, int(kind));
@@ -329,10 +325,11 @@ TEST_CASE("planes of many rows of windows a column or two apart equal their defi
 TEST_CASE("values are the same bits with and without indices, also of zeros of both signs") {
   Draw draw(6);
   for (const MaxPool& pool :
-       {fixed({61}, {3}, {2}, {1}), fixed({61}, {3}, {1}, {1}), fixed({97}, {61}, {1}, {7}), fixed({61}, {5}, {3}, {2}),
-        fixed({67}, {4}, {4}, {0}), fixed({13}, {3}, {3}, {0}), fixed({59}, {7}, {5}, {3}),
-        fixed({7, 61}, {3, 2}, {2, 1}, {1, 0}), fixed({9, 71}, {3, 3}, {2, 2}, {1, 1}),
-        fixed({5, 67}, {5, 67}, {1, 1}, {0, 0}), adaptive({5, 13}, {3, 7}), adaptive({11, 13}, {1, 1})})
+       {sliding_max({61}, {3}, {2}, {1}), sliding_max({61}, {3}, {1}, {1}), sliding_max({97}, {61}, {1}, {7}),
+        sliding_max({61}, {5}, {3}, {2}), sliding_max({67}, {4}, {4}, {0}), sliding_max({13}, {3}, {3}, {0}),
+        sliding_max({59}, {7}, {5}, {3}), sliding_max({7, 61}, {3, 2}, {2, 1}, {1, 0}),
+        sliding_max({9, 71}, {3, 3}, {2, 2}, {1, 1}), sliding_max({5, 67}, {5, 67}, {1, 1}, {0, 0}),
+        adaptive_max({5, 13}, {3, 7}), adaptive_max({11, 13}, {1, 1})})
     for (int round = 0; round < 20; ++round) {
       CAPTURE(pool.in, pool.kernel, pool.adaptive);
       const Values x = inputs_of(pool, Kind::ties, draw);
@@ -349,9 +346,9 @@ TEST_CASE("rows shorter than a vector are written one behind the other, and noth
   for (const std::int64_t length : {5, 7, 11, 23})
     for (const std::int64_t k : {2, 3, 5})
       for (const std::int64_t s : {1, 2, 3, 5})
-        for (const MaxPool& pool : {fixed({length}, {k}, {s}, {1}, {1}, false, 13),
-                                    fixed({3, length}, {1, k}, {1, s}, {0, 0}, {1, 1}, false, 5),
-                                    fixed({3, k * length}, {1, k}, {1, k}, {0, 0}, {1, 1}, false, 5)}) {
+        for (const MaxPool& pool : {sliding_max({length}, {k}, {s}, {1}, {1}, false, 13),
+                                    sliding_max({3, length}, {1, k}, {1, s}, {0, 0}, {1, 1}, false, 5),
+                                    sliding_max({3, k * length}, {1, k}, {1, k}, {0, 0}, {1, 1}, false, 5)}) {
           CAPTURE(pool.in, pool.kernel, pool.stride);
           const Values x = inputs_of(pool, Kind::some_nan, draw);
           CHECK(agrees(pool, x, draw));
@@ -368,7 +365,7 @@ TEST_CASE("rows shorter than a vector are written one behind the other, and noth
 
 TEST_CASE("a gradient that many windows send to one element is summed in double") {
   // Of 4096 windows all choose the same element: in float32, 1 + 2^-25 + ... would stay 1.
-  const MaxPool pool = fixed({4096}, {8191}, {1}, {4095});
+  const MaxPool pool = sliding_max({4096}, {8191}, {1}, {4095});
   std::vector<float> x(4096, 0.0f);
   x[2048] = 1;
   const auto index = run_forward(pool, x).index;
@@ -380,7 +377,7 @@ TEST_CASE("a gradient that many windows send to one element is summed in double"
 
 TEST_CASE("a strided max pool is every s-th output of the pool with stride 1, bit for bit") {
   Draw draw(7);
-  const MaxPool dense = fixed({13, 29, 31}, {2, 3, 5}, {1, 1, 1}, {1, 1, 2}, {1, 2, 3});
+  const MaxPool dense = sliding_max({13, 29, 31}, {2, 3, 5}, {1, 1, 1}, {1, 1, 2}, {1, 2, 3});
   MaxPool strided = dense;
   strided.stride = {2, 3, 5};
   const auto x = draw.values(dense.inputs());
@@ -402,16 +399,16 @@ TEST_CASE("a max pool with unit dimensions is the pool without them, bit for bit
   for (const auto& [k, s, p, d] : std::vector<std::array<std::int64_t, 4>>{
            {3, 2, 1, 1}, {7, 1, 3, 2}, {19, 5, 9, 1}, {2, 2, 0, 3}, {101, 3, 0, 1}}) {
     CAPTURE(k, s, p, d);
-    const MaxPool line = fixed({101}, {k}, {s}, {p}, {d}, false, 2);
+    const MaxPool line = sliding_max({101}, {k}, {s}, {p}, {d}, false, 2);
     const Values x = inputs_of(line, Kind::ties, draw);
     const auto expected = run_forward(line, x);
     const Values dy = draw.values(line.outputs());
     const Values dx = run_backward(line, dy, expected.index);
-    for (const MaxPool& pool : {fixed({1, 101}, {1, k}, {1, s}, {0, p}, {1, d}, false, 2),
-                                fixed({101, 1}, {k, 1}, {s, 1}, {p, 0}, {d, 1}, false, 2),
-                                fixed({1, 1, 101}, {1, 1, k}, {1, 1, s}, {0, 0, p}, {1, 1, d}, false, 2),
-                                fixed({1, 101, 1}, {1, k, 1}, {1, s, 1}, {0, p, 0}, {1, d, 1}, false, 2),
-                                fixed({101, 1, 1}, {k, 1, 1}, {s, 1, 1}, {p, 0, 0}, {d, 1, 1}, false, 2)}) {
+    for (const MaxPool& pool : {sliding_max({1, 101}, {1, k}, {1, s}, {0, p}, {1, d}, false, 2),
+                                sliding_max({101, 1}, {k, 1}, {s, 1}, {p, 0}, {d, 1}, false, 2),
+                                sliding_max({1, 1, 101}, {1, 1, k}, {1, 1, s}, {0, 0, p}, {1, 1, d}, false, 2),
+                                sliding_max({1, 101, 1}, {1, k, 1}, {1, s, 1}, {0, p, 0}, {1, d, 1}, false, 2),
+                                sliding_max({101, 1, 1}, {k, 1, 1}, {s, 1, 1}, {p, 0, 0}, {d, 1, 1}, false, 2)}) {
       const auto got = run_forward(pool, x);
       CHECK(same_bits(got.y, expected.y));
       CHECK(got.index == expected.index);
@@ -423,10 +420,11 @@ TEST_CASE("a max pool with unit dimensions is the pool without them, bit for bit
 TEST_CASE("max pools give the same bits on any number of threads") {
   Draw draw(9);
   for (const MaxPool& pool :
-       {fixed({67, 131}, {3, 5}, {1, 2}, {1, 2}, {2, 1}, true, 17), fixed({4099}, {25}, {1}, {12}, {1}, false, 31),
-        fixed({40009}, {3}, {1}, {1}), fixed({257}, {257}, {257}, {0}, {1}, false, 509),
-        fixed({11}, {3}, {2}, {1}, {1}, false, 30011), fixed({10}, {5}, {5}, {0}, {1}, false, 30011),
-        fixed({521, 257}, {3, 3}, {2, 2}, {1, 1}), adaptive({67, 131}, {7, 11}, 13), adaptive({523, 67}, {3, 1})}) {
+       {sliding_max({67, 131}, {3, 5}, {1, 2}, {1, 2}, {2, 1}, true, 17),
+        sliding_max({4099}, {25}, {1}, {12}, {1}, false, 31), sliding_max({40009}, {3}, {1}, {1}),
+        sliding_max({257}, {257}, {257}, {0}, {1}, false, 509), sliding_max({11}, {3}, {2}, {1}, {1}, false, 30011),
+        sliding_max({10}, {5}, {5}, {0}, {1}, false, 30011), sliding_max({521, 257}, {3, 3}, {2, 2}, {1, 1}),
+        adaptive_max({67, 131}, {7, 11}, 13), adaptive_max({523, 67}, {3, 1})}) {
     CAPTURE(pool.in, pool.kernel, pool.adaptive);
     const auto x = as<float>(draw.values(pool.inputs())), dy = as<float>(draw.values(pool.outputs()));
     const Sizes index = run_forward(pool, x).index;
@@ -438,15 +436,15 @@ TEST_CASE("max pools give the same bits on any number of threads") {
 }
 
 TEST_CASE("an empty output of an adaptive max pool gives zero gradients, an empty batch nothing") {
-  CHECK(run_forward(adaptive({5}, {0}), Values(5, 1.0)).y.empty());
-  CHECK(run_backward(adaptive({5}, {0}), Values{}, {}) == Values(5, 0.0));
-  CHECK(run_backward(adaptive({2, 3}, {0, 2}, 2), Values{}, {}) == Values(12, 0.0));
+  CHECK(run_forward(adaptive_max({5}, {0}), Values(5, 1.0)).y.empty());
+  CHECK(run_backward(adaptive_max({5}, {0}), Values{}, {}) == Values(5, 0.0));
+  CHECK(run_backward(adaptive_max({2, 3}, {0, 2}, 2), Values{}, {}) == Values(12, 0.0));
   Values kept = {1, 2, 3, 4, 5, 6};
-  run_backward(adaptive({2, 3}, {4, 0}), Values{}, {}, kept, true);
+  run_backward(adaptive_max({2, 3}, {4, 0}), Values{}, {}, kept, true);
   CHECK(kept == Values{1, 2, 3, 4, 5, 6});
-  CHECK(run_forward(fixed({5}, {2}, {1}, {0}, {1}, false, 0), Values{}).y.empty());
-  CHECK(run_backward(fixed({5}, {2}, {1}, {0}, {1}, false, 0), Values{}, {}).empty());
-  CHECK(run_backward(adaptive({5}, {3}, 0), Values{}, {}).empty());
+  CHECK(run_forward(sliding_max({5}, {2}, {1}, {0}, {1}, false, 0), Values{}).y.empty());
+  CHECK(run_backward(sliding_max({5}, {2}, {1}, {0}, {1}, false, 0), Values{}, {}).empty());
+  CHECK(run_backward(adaptive_max({5}, {3}, 0), Values{}, {}).empty());
 }
 
 TEST_CASE("extreme but valid options neither wrap nor read outside") {
@@ -517,7 +515,7 @@ TEST_CASE("indices into planes of more than 2^32 elements are exact") {
 }
 
 TEST_CASE("a backward does not write outside its plane, whatever the indices say") {
-  const MaxPool pool = fixed({9}, {3}, {3}, {0}, {1}, false, 2);
+  const MaxPool pool = sliding_max({9}, {3}, {3}, {0}, {1}, false, 2);
   const Values dy = {1, 2, 3, 4, 5, 6};
   const Values dx = run_backward(pool, dy, {0, 13, -1, INT64_MIN, 4, INT64_MAX});
   CHECK(dx == Values{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0});

@@ -5,15 +5,13 @@
 
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
+#include "support/numbers.hpp"
 
 using namespace taper;
 using namespace taper::kernels;
 using namespace taper::test;
 
 namespace {
-
-using Doubles = std::vector<double>;
-using Ints = std::vector<std::int64_t>;
 
 /// Element by element from coordinates.
 template <class T>
@@ -67,8 +65,8 @@ TEST_CASE("a part is cut out, and its gradient goes back to where it was") {
   narrow(x.data(), y.data(), 2, 5, 3, 1, 2);
   CHECK(y == Ints{3, 4, 5, 6, 7, 8, 18, 19, 20, 21, 22, 23});
 
-  const Doubles dy(y.begin(), y.end());
-  Doubles dx(30, 7), expected(30, 0), summed(12, 1);
+  const Values dy(y.begin(), y.end());
+  Values dx(30, 7), expected(30, 0), summed(12, 1);
   narrow_grad(dy.data(), dx.data(), 2, 5, 3, 1, 2, false);
   for (std::int64_t v : y) expected[std::size_t(v)] = double(v);
   CHECK(dx == expected);
@@ -116,13 +114,13 @@ TEST_CASE("fills, ranges and even spacings") {
   CHECK(i == Ints{5, 3, 1});
   arange<std::int64_t>(i.data(), 3, INT64_MAX, 1);
   CHECK(i[1] == INT64_MIN);
-  Doubles d(5);
+  Values d(5);
   arange(d.data(), 5, 1.0, 0.25);
-  CHECK(d == Doubles{1, 1.25, 1.5, 1.75, 2});
+  CHECK(d == Values{1, 1.25, 1.5, 1.75, 2});
   linspace(d.data(), 5, -1, 0.1);
   CHECK(d.front() == -1);
   CHECK(d.back() == 0.1);
-  CHECK(distance(d, Doubles{-1, -0.725, -0.45, -0.175, 0.1}) < 1e-15);
+  CHECK(distance(d, Values{-1, -0.725, -0.45, -0.175, 0.1}) < 1e-15);
   linspace(d.data(), 1, 3, 4);
   CHECK(d[0] == 3);
 }

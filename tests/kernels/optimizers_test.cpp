@@ -4,6 +4,7 @@
 
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
+#include "support/numbers.hpp"
 
 using namespace taper;
 using namespace taper::kernels;
@@ -11,17 +12,15 @@ using namespace taper::test;
 
 namespace {
 
-using Doubles = std::vector<double>;
-
 // Three steps from these parameters with these gradients; the expected ends were computed by PyTorch 2.13 in float64.
-Doubles start() {
-  Doubles p;
+Values start() {
+  Values p;
   for (int i = 1; i <= 7; ++i) p.push_back((i * 5 % 7 - 3) / 4.0);
   return p;
 }
-Doubles gradient_of_step(int step) {
+Values gradient_of_step(int step) {
   const int factor[] = {3, 7, 2};
-  Doubles g;
+  Values g;
   for (int i = 1; i <= 7; ++i) g.push_back((i * factor[step] % 11 - 5) / 8.0);
   return g;
 }
@@ -38,20 +37,20 @@ std::array<StepArrays, 2> halves(std::vector<T>& p, const std::vector<T>& g, std
   return {part(0, cut), part(cut, std::int64_t(p.size()))};
 }
 
-Doubles after_sgd(SgdStep s) {
-  Doubles p = start(), momentum(7, 99);
+Values after_sgd(SgdStep s) {
+  Values p = start(), momentum(7, 99);
   for (int step = 0; step < 3; ++step) {
-    const Doubles g = gradient_of_step(step);
+    const Values g = gradient_of_step(step);
     s.first = step == 0;
     sgd_step<double>(s, halves(p, g, s.momentum == 0 ? nullptr : &momentum));
   }
   return p;
 }
 
-Doubles after_adam(AdamStep s, bool amsgrad) {
-  Doubles p = start(), average(7), square(7), largest(7);
+Values after_adam(AdamStep s, bool amsgrad) {
+  Values p = start(), average(7), square(7), largest(7);
   for (int step = 0; step < 3; ++step) {
-    const Doubles g = gradient_of_step(step);
+    const Values g = gradient_of_step(step);
     s.step = step + 1;
     s.amsgrad = amsgrad;
     adam_step<double>(s, halves(p, g, &average, &square, amsgrad ? &largest : nullptr));
@@ -64,20 +63,19 @@ constexpr double kRounding = 1e-15;
 }  // namespace
 
 TEST_CASE("SGD steps as PyTorch does") {
-  CHECK(distance(after_sgd({.lr = 0.1}), Doubles{0.5375, 0.025, -0.625, 0.7500000000000001, 0.2375, -0.275, -0.7875}) <
+  CHECK(distance(after_sgd({.lr = 0.1}), Values{0.5375, 0.025, -0.625, 0.7500000000000001, 0.2375, -0.275, -0.7875}) <
         kRounding);
   CHECK(distance(after_sgd({.lr = 0.1, .weight_decay = 0.01}),
-                 Doubles{0.5359765245, 0.0249999875, -0.6233390495, 0.7476647992500001, 0.23668826224999998,
-                         -0.27415077475, -0.78512731175}) < kRounding);
+                 Values{0.5359765245, 0.0249999875, -0.6233390495, 0.7476647992500001, 0.23668826224999998,
+                        -0.27415077475, -0.78512731175}) < kRounding);
   CHECK(distance(after_sgd({.lr = 0.1, .momentum = 0.9, .dampening = 0.2, .weight_decay = 0.01}),
-                 Doubles{0.55717685568, 0.014146991999999999, -0.73779487168, 0.83258629152, 0.28955642783999996,
-                         -0.35238543584, -0.89541529952}) < kRounding);
+                 Values{0.55717685568, 0.014146991999999999, -0.73779487168, 0.83258629152, 0.28955642783999996,
+                        -0.35238543584, -0.89541529952}) < kRounding);
   CHECK(distance(after_sgd({.lr = 0.1, .momentum = 0.9, .nesterov = true}),
-                 Doubles{0.589475, 0.048512500000000014, -0.8650749999999999, 0.816825, 0.27586249999999995, -0.376475,
-                         -0.9174375}) < kRounding);
+                 Values{0.589475, 0.048512500000000014, -0.8650749999999999, 0.816825, 0.27586249999999995, -0.376475,
+                        -0.9174375}) < kRounding);
   CHECK(distance(after_sgd({.lr = 0.1, .momentum = 0.9, .maximize = true}),
-                 Doubles{0.44225, -0.026125000000000006, -0.23325, 0.67575, 0.207375, -0.13725, -0.605625}) <
-        kRounding);
+                 Values{0.44225, -0.026125000000000006, -0.23325, 0.67575, 0.207375, -0.13725, -0.605625}) < kRounding);
 }
 
 TEST_CASE("momentum alone steps as it does beside other options") {
@@ -97,23 +95,23 @@ TEST_CASE("momentum alone steps as it does beside other options") {
 
 TEST_CASE("Adam and AdamW step as PyTorch does") {
   CHECK(distance(after_adam({.lr = 0.1}, false),
-                 Doubles{0.6384439461476404, -0.011465562464342494, -0.7861737233169803, 0.8886729750555176,
-                         0.425686670630751, -0.459511736875563, -0.9413448671694579}) < kRounding);
+                 Values{0.6384439461476404, -0.011465562464342494, -0.7861737233169803, 0.8886729750555176,
+                        0.425686670630751, -0.459511736875563, -0.9413448671694579}) < kRounding);
   CHECK(distance(after_adam({.lr = 0.1, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.01}, false),
-                 Doubles{0.6309233846025304, -0.0010790416801789576, -0.7835033227021362, 0.8709368059150405,
-                         0.41945056886559545, -0.4524040616631076, -0.9265255926524814}) < kRounding);
+                 Values{0.6309233846025304, -0.0010790416801789576, -0.7835033227021362, 0.8709368059150405,
+                        0.41945056886559545, -0.4524040616631076, -0.9265255926524814}) < kRounding);
   CHECK(distance(after_adam({.lr = 0.1, .maximize = true}, true),
-                 Doubles{0.36155605385235956, 0.011465562464342494, -0.21382627668301973, 0.6113270249444824,
-                         0.07431332936924899, -0.04048826312443702, -0.558688644121651}) < kRounding);
+                 Values{0.36155605385235956, 0.011465562464342494, -0.21382627668301973, 0.6113270249444824,
+                        0.07431332936924899, -0.04048826312443702, -0.558688644121651}) < kRounding);
   CHECK(distance(after_adam({.lr = 0.1, .beta1 = 0.3, .beta2 = 0.9}, false),
-                 Doubles{0.6229274518225698, 0.0583161378832371, -0.7608268616857362, 0.7825790872544475,
-                         0.379651442756346, -0.40667127836323963, -0.8462525855092775}) < kRounding);
+                 Values{0.6229274518225698, 0.0583161378832371, -0.7608268616857362, 0.7825790872544475,
+                        0.379651442756346, -0.40667127836323963, -0.8462525855092775}) < kRounding);
   CHECK(distance(after_adam({.lr = 0.1, .weight_decay = 0.1, .decoupled = true}, false),
-                 Doubles{0.6216560778040825, -0.009841666132057558, -0.7683335823384713, 0.8639377569369946,
-                         0.4153536397037996, -0.4491313049537549, -0.9164090589623267}) < kRounding);
+                 Values{0.6216560778040825, -0.009841666132057558, -0.7683335823384713, 0.8639377569369946,
+                        0.4153536397037996, -0.4491313049537549, -0.9164090589623267}) < kRounding);
   CHECK(distance(after_adam({.lr = 0.1, .beta1 = 0.8, .beta2 = 0.3, .weight_decay = 0.1, .decoupled = true}, true),
-                 Doubles{0.6120087689201249, -0.016049578508908424, -0.7442733440114879, 0.8452456767649628,
-                         0.40076020556309133, -0.4303023003728991, -0.8874985162867249}) < kRounding);
+                 Values{0.6120087689201249, -0.016049578508908424, -0.7442733440114879, 0.8452456767649628,
+                        0.40076020556309133, -0.4303023003728991, -0.8874985162867249}) < kRounding);
 }
 
 TEST_CASE("a sum of squares is exact on whole numbers and joins its blocks in a fixed order") {

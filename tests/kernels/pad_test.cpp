@@ -4,6 +4,7 @@
 
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
+#include "support/numbers.hpp"
 #include "support/oracle_pad.hpp"
 
 using namespace taper;
@@ -11,9 +12,6 @@ using namespace taper::kernels;
 using namespace taper::test;
 
 namespace {
-
-using Doubles = std::vector<double>;
-using Ints = std::vector<std::int64_t>;
 
 Ints padded(const Ints& x, std::int64_t left, std::int64_t right, PadKind kind) {
   const Ints amounts = {left, right};
@@ -23,17 +21,17 @@ Ints padded(const Ints& x, std::int64_t left, std::int64_t right, PadKind kind) 
 }
 
 /// Padding of up to three dimensions, with what it must give.
-struct Case {
+struct PadCase {
   std::int64_t planes = 1;
   std::vector<oracle::PadAxis> axes;
 
   /// One that `pad` admits: small sizes, every third amount a crop.
-  static Case random(std::uint64_t seed) {
+  static PadCase random(std::uint64_t seed) {
     std::uint64_t position = 0;
     const auto below = [&](std::int64_t n) {
       return std::int64_t(random_bits(seed, Stream::data, position++) % std::uint64_t(n));
     };
-    Case c{1 + below(3), {}};
+    PadCase c{1 + below(3), {}};
     const auto kind = oracle::PadAxis::Kind(below(4));
     const std::size_t rank = std::size_t(1 + below(3));
     while (c.axes.size() < rank) {
@@ -92,13 +90,13 @@ struct Case {
 };
 
 template <class T>
-std::string difference(const Case& c, std::uint64_t seed) {
+std::string pad_difference(const PadCase& c, std::uint64_t seed) {
   const Ints sources = c.sources();
   const auto n = std::int64_t(sources.size());
   const auto x = numbers<T>(c.inputs(), seed), dy = numbers<T>(n, seed + 1), before = numbers<T>(c.inputs(), seed + 2);
   std::vector<T> y(sources.size(), T(77)), expected;
   pad(c.plan(), x.data(), y.data(), T(0.5));
-  Doubles sum(x.size());
+  Values sum(x.size());
   for (std::size_t i = 0; i < sources.size(); ++i) {
     expected.push_back(sources[i] < 0 ? T(0.5) : x[std::size_t(sources[i])]);
     if (sources[i] >= 0) sum[std::size_t(sources[i])] += double(dy[i]);
@@ -118,10 +116,10 @@ std::string difference(const Case& c, std::uint64_t seed) {
 TEST_CASE("padding of one to three dimensions agrees with the definition on 4,000 random cases") {
   int reflected = 0, cropped = 0;
   for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
-    const Case c = Case::random(seed);
+    const PadCase c = PadCase::random(seed);
     reflected += c.axes[0].kind == oracle::PadAxis::reflect;
     cropped += c.axes[0].left < 0 || c.axes[0].right < 0;
-    const std::string wrong = seed % 2 ? difference<float>(c, seed) : difference<double>(c, seed);
+    const std::string wrong = seed % 2 ? pad_difference<float>(c, seed) : pad_difference<double>(c, seed);
     if (wrong.empty()) continue;
     INFO("case " << seed << ", kind " << int(c.axes[0].kind));
     for (const auto& a : c.axes) UNSCOPED_INFO("in " << a.in << " left " << a.left << " right " << a.right);
@@ -136,15 +134,15 @@ TEST_CASE("padding of rows of any length agrees with the definition, crops inclu
   for (int kind = 0; kind < 4; ++kind)
     for (const std::int64_t in : {4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 66, 130, 257, 300, 515})
       for (const auto& [left, right] : {std::pair{1, 1}, {0, 3}, {3, 0}, {-1, 2}, {2, -3}, {-2, -1}, {0, 0}}) {
-        Case c{2, {}};
+        PadCase c{2, {}};
         c.axes.push_back({oracle::PadAxis::Kind(kind), 3, 1, 2});
         c.axes.push_back({oracle::PadAxis::Kind(kind), 5, -1, 2});
         c.axes.push_back({oracle::PadAxis::Kind(kind), in, left, right});
-        if (!std::all_of(c.axes.begin(), c.axes.end(), Case::admits)) continue;
+        if (!std::all_of(c.axes.begin(), c.axes.end(), PadCase::admits)) continue;
         ++cases;
         INFO("kind " << kind << " in " << in << " left " << left << " right " << right);
-        CHECK(difference<float>(c, std::uint64_t(in)) == "");
-        CHECK(difference<double>(c, std::uint64_t(in)) == "");
+        CHECK(pad_difference<float>(c, std::uint64_t(in)) == "");
+        CHECK(pad_difference<double>(c, std::uint64_t(in)) == "");
         const Ints sources = c.sources();
         const auto x = numbers<std::int64_t>(c.inputs(), 1, -1e9, 1e9);
         Ints y(sources.size(), 77), expected;
@@ -178,7 +176,7 @@ TEST_CASE("padding of several dimensions agrees with padding one after the other
   const auto x = numbers<double>(30, 1);
   for (PadKind kind : {PadKind::value, PadKind::reflect, PadKind::replicate, PadKind::circular}) {
     const Ints both = {1, 3, 2, 1}, rows = {0, 0, 2, 1}, columns = {1, 3};
-    Doubles y(2 * 6 * 9, 77), middle(2 * 6 * 5, 77), expected(2 * 6 * 9, 77);
+    Values y(2 * 6 * 9, 77), middle(2 * 6 * 5, 77), expected(2 * 6 * 9, 77);
     pad(pad_plan(shape, both, kind), x.data(), y.data(), 0.5);
     pad(pad_plan(shape, rows, kind), x.data(), middle.data(), 0.5);
     pad(pad_plan(Shape{2, 6, 5}, columns, kind), middle.data(), expected.data(), 0.5);
@@ -201,14 +199,14 @@ TEST_CASE("the gradient of padding is its adjoint") {
   const Ints amounts = {1, 3, 2, 1};
   for (PadKind kind : {PadKind::value, PadKind::reflect, PadKind::replicate, PadKind::circular}) {
     const PadPlan plan = pad_plan(shape, amounts, kind);
-    const auto expected = gradient(x, [&](const Doubles& v) {
-      Doubles y(dy.size());
+    const auto expected = gradient(x, [&](const Values& v) {
+      Values y(dy.size());
       pad(plan, v.data(), y.data(), 0.5);
       double loss = 0;
       for (std::size_t i = 0; i < y.size(); ++i) loss += y[i] * dy[i];
       return loss;
     });
-    Doubles dx(30, 77), added(30, 2);
+    Values dx(30, 77), added(30, 2);
     pad_grad(plan, dy.data(), dx.data(), false);
     CHECK(distance(dx, expected) < 1e-10);
     pad_grad(plan, dy.data(), added.data(), true);
@@ -216,16 +214,16 @@ TEST_CASE("the gradient of padding is its adjoint") {
     CHECK(distance(added, dx) < 1e-14);
   }
   const Ints crop = {-1, 2};
-  Doubles dx(4, 77);
+  Values dx(4, 77);
   pad_grad(pad_plan(Shape{4}, crop, PadKind::value), dy.data(), dx.data(), false);
-  CHECK(dx == Doubles{0, dy[0], dy[1], dy[2]});
+  CHECK(dx == Values{0, dy[0], dy[1], dy[2]});
 }
 
 TEST_CASE("padding nothing gives the value, and no planes give nothing") {
   const Ints amounts = {1, 2};
-  Doubles y(3, 77);
+  Values y(3, 77);
   pad<double>(pad_plan(Shape{0}, amounts, PadKind::value), nullptr, y.data(), 0.5);
-  CHECK(y == Doubles{0.5, 0.5, 0.5});
+  CHECK(y == Values{0.5, 0.5, 0.5});
   pad<double>(pad_plan(Shape{0, 4}, amounts, PadKind::value), nullptr, nullptr, 0.5);
 }
 

@@ -44,7 +44,7 @@ TEST_CASE("prelu and its gradients are the definition, on every layout") {
 }
 
 TEST_CASE("float32 prelu is the definition bit for bit at all lengths, special values included") {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNaN = std::numeric_limits<float>::quiet_NaN();
+  constexpr float infinite = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (const PReLUParams p : {PReLUParams{2, 3, 1},
                               {2, 3, 7},
                               {2, 3, 8},
@@ -62,7 +62,7 @@ TEST_CASE("float32 prelu is the definition bit for bit at all lengths, special v
     auto x = test::numbers<float>(n, 1), dy = test::numbers<float>(n, 2);
     const auto w = test::numbers<float>(p.channels, 3);
     std::size_t at = 0;
-    for (const float v : {0.0f, -0.0f, kInfinity, -kInfinity, kNaN})
+    for (const float v : {0.0f, -0.0f, infinite, -infinite, nan})
       if (at < x.size()) x[at++] = v;
     std::vector<float> y(x.size(), 77.0f);
     kernels::prelu(p, x.data(), w.data(), y.data());

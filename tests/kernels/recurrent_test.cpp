@@ -28,7 +28,7 @@ constexpr CellAndProjection kCellsAndProjections[] = {{RecurrentCell::rnn_tanh, 
                                                       {RecurrentCell::lstm, 5}};
 
 /// A problem of this size with random numbers that float32 holds too.
-NaiveRecurrent problem(const RecurrentParams& p, bool bias = true) {
+NaiveRecurrent drawn_recurrent(const RecurrentParams& p, bool bias = true) {
   const std::int64_t gates = kernels::gates_of(p.cell) * p.hidden_size;
   const double bound = 1 / std::sqrt(double(p.hidden_size));
   const auto draw = [](std::int64_t n, std::uint64_t seed, double limit) {
@@ -47,29 +47,29 @@ NaiveRecurrent problem(const RecurrentParams& p, bool bias = true) {
 }
 
 template <class T>
-struct Run {
+struct RecurrentRun {
   std::vector<T> y, c_n;
   std::vector<T> dx, dw_ih, dw_hh, db_ih, db_hh, dh0, dc0, dw_hr;
 };
 
 /// Forward and backward with fixed weights of the outputs; gradients are added to `start`.
 template <class T>
-Run<T> run(const NaiveRecurrent& s, T start = 0, bool add = false) {
+RecurrentRun<T> run_recurrent(const NaiveRecurrent& s, T start = 0, bool add = false) {
   const auto& p = s.p;
   const auto as = [](const std::vector<double>& v) { return std::vector<T>(v.begin(), v.end()); };
   const auto x = as(s.x), w_ih = as(s.w_ih), w_hh = as(s.w_hh), b_ih = as(s.b_ih), b_hh = as(s.b_hh), h0 = as(s.h0),
              c0 = as(s.c0), w_hr = as(s.w_hr);
   const auto filled = [&](const std::vector<T>& like) { return std::vector<T>(like.size(), start); };
-  Run<T> r{std::vector<T>(std::size_t(p.steps * p.batch * p.state_size())),
-           filled(c0),
-           filled(x),
-           filled(w_ih),
-           filled(w_hh),
-           filled(b_ih),
-           filled(b_hh),
-           filled(h0),
-           filled(c0),
-           filled(w_hr)};
+  RecurrentRun<T> r{std::vector<T>(std::size_t(p.steps * p.batch * p.state_size())),
+                    filled(c0),
+                    filled(x),
+                    filled(w_ih),
+                    filled(w_hh),
+                    filled(b_ih),
+                    filled(b_hh),
+                    filled(h0),
+                    filled(c0),
+                    filled(w_hr)};
   const bool lstm = p.cell == RecurrentCell::lstm;
   const kernels::RecurrentInputs<T> in{x.data(),
                                        w_ih.data(),
@@ -133,10 +133,10 @@ TEST_CASE("recurrent layers give what their equations give, in float64 and float
     for (const bool bias : {true, false}) {
       INFO(int(p.cell) << " " << p.batch_first << p.reverse << " steps " << p.steps << " batch " << p.batch << " to "
                        << p.proj_size);
-      const NaiveRecurrent s = problem(p, bias);
+      const NaiveRecurrent s = drawn_recurrent(p, bias);
       const test::NaiveStates expected = test::naive_recurrent(s);
-      const auto wide = run<double>(s);
-      const auto narrow = run<float>(s);
+      const auto wide = run_recurrent<double>(s);
+      const auto narrow = run_recurrent<float>(s);
       CHECK(test::relative_error(wide.y, expected.y) < 1e-14);
       CHECK(test::relative_error(narrow.y, expected.y) < 1e-6);
       if (p.cell != RecurrentCell::lstm) continue;
@@ -150,9 +150,9 @@ TEST_CASE("recurrent layers have the gradients of their equations") {
     if (p.cell == RecurrentCell::rnn_relu) continue;  // its kinks: below
     INFO(int(p.cell) << " " << p.batch_first << p.reverse << " steps " << p.steps << " batch " << p.batch << " to "
                      << p.proj_size);
-    const NaiveRecurrent s = problem(p);
-    const auto wide = run<double>(s);
-    const auto narrow = run<float>(s);
+    const NaiveRecurrent s = drawn_recurrent(p);
+    const auto wide = run_recurrent<double>(s);
+    const auto narrow = run_recurrent<float>(s);
     const auto check = [&](const std::vector<double>& got, const std::vector<float>& got_narrow, auto array) {
       const auto expected = naive_gradient(s, array);
       CHECK(test::distance(got, expected) < 1e-9);
@@ -175,7 +175,7 @@ TEST_CASE("a recurrent layer of max(a, 0) sends the gradient of positive states 
   const auto dx_of = [&](double x1, double x2) {
     const NaiveRecurrent s{p, {x1, x2}, {2}, {1}, {}, {}, {0.5}, {0.0}};
     const auto dy = test::numbers<double>(2, 8);
-    const auto dx = run<double>(s).dx;
+    const auto dx = run_recurrent<double>(s).dx;
     return std::vector<double>{dx[0] - 2 * dy[0], dx[1] - 2 * dy[1], dy[1]};
   };
   const auto both = dx_of(1, 1);
@@ -188,12 +188,14 @@ TEST_CASE("a recurrent layer of max(a, 0) sends the gradient of positive states 
 
 TEST_CASE("gradients of recurrent layers are added to what is there, or overwrite it") {
   for (const auto& [cell, proj_size] : kCellsAndProjections) {
-    const NaiveRecurrent s = problem({cell, true, false, 5, 3, 2, 7, proj_size});
-    const auto fresh = run<double>(s), overwritten = run<double>(s, 3.0, false), added = run<double>(s, 3.0, true);
-    using Field = std::vector<double> Run<double>::*;
-    for (const Field field : {&Run<double>::dx, &Run<double>::dw_ih, &Run<double>::dw_hh, &Run<double>::db_ih,
-                              &Run<double>::db_hh, &Run<double>::dh0, &Run<double>::dc0, &Run<double>::dw_hr}) {
-      if (field == &Run<double>::dc0 && cell != RecurrentCell::lstm) continue;
+    const NaiveRecurrent s = drawn_recurrent({cell, true, false, 5, 3, 2, 7, proj_size});
+    const auto fresh = run_recurrent<double>(s), overwritten = run_recurrent<double>(s, 3.0, false),
+               added = run_recurrent<double>(s, 3.0, true);
+    using Field = std::vector<double> RecurrentRun<double>::*;
+    for (const Field field : {&RecurrentRun<double>::dx, &RecurrentRun<double>::dw_ih, &RecurrentRun<double>::dw_hh,
+                              &RecurrentRun<double>::db_ih, &RecurrentRun<double>::db_hh, &RecurrentRun<double>::dh0,
+                              &RecurrentRun<double>::dc0, &RecurrentRun<double>::dw_hr}) {
+      if (field == &RecurrentRun<double>::dc0 && cell != RecurrentCell::lstm) continue;
       CHECK(overwritten.*field == fresh.*field);
       std::vector<double> expected = fresh.*field;
       for (double& v : expected) v += 3;
@@ -205,9 +207,9 @@ TEST_CASE("gradients of recurrent layers are added to what is there, or overwrit
 TEST_CASE("recurrent layers give the same bits on any number of threads") {
   for (const auto& [cell, proj_size] : kCellsAndProjections)
     for (const bool batch_first : {false, true}) {
-      const NaiveRecurrent s = problem({cell, batch_first, true, 11, 53, 13, 37, proj_size});
+      const NaiveRecurrent s = drawn_recurrent({cell, batch_first, true, 11, 53, 13, 37, proj_size});
       CHECK(test::same_on_any_threads([&] {
-        const auto r = run<float>(s);
+        const auto r = run_recurrent<float>(s);
         std::vector<float> all = r.y;
         for (const auto* part : {&r.c_n, &r.dx, &r.dw_ih, &r.dw_hh, &r.db_ih, &r.db_hh, &r.dh0, &r.dc0, &r.dw_hr})
           all.insert(all.end(), part->begin(), part->end());
@@ -219,9 +221,9 @@ TEST_CASE("recurrent layers give the same bits on any number of threads") {
 TEST_CASE("recurrent layers of a useful size keep float32's accuracy") {
   for (const auto& [cell, proj_size] : kCellsAndProjections)
     for (const auto& [batch, hidden, projection] : {std::tuple{7, 67, 3 * proj_size}, {19, 320, proj_size ? 64 : 0}}) {
-      const NaiveRecurrent s = problem({cell, true, false, 11, batch, 31, hidden, projection});
-      const auto narrow = run<float>(s);
-      const auto wide = run<double>(s);
+      const NaiveRecurrent s = drawn_recurrent({cell, true, false, 11, batch, 31, hidden, projection});
+      const auto narrow = run_recurrent<float>(s);
+      const auto wide = run_recurrent<double>(s);
       INFO(int(cell) << " " << hidden);
       const test::NaiveStates expected = test::naive_recurrent(s);
       CHECK(test::relative_error(wide.y, expected.y) < 1e-13);
@@ -233,7 +235,7 @@ TEST_CASE("recurrent layers of a useful size keep float32's accuracy") {
 
 TEST_CASE("a recurrent layer of no samples has zero gradients") {
   for (const auto& [cell, proj_size] : kCellsAndProjections) {
-    const auto r = run<double>(problem({cell, false, false, 5, 0, 2, 7, proj_size}), 7.0, false);
+    const auto r = run_recurrent<double>(drawn_recurrent({cell, false, false, 5, 0, 2, 7, proj_size}), 7.0, false);
     CHECK(r.y.empty());
     CHECK(r.dw_ih == std::vector<double>(r.dw_ih.size(), 0.0));
     CHECK(r.dw_hh == std::vector<double>(r.dw_hh.size(), 0.0));

@@ -30,11 +30,6 @@ namespace {
 const std::vector<std::int64_t> kLengths = {1, 2, 3, 5, 8, 13, 16, 31, 32, 33, 47, 63, 64, 65, 67, 100, 129, 197};
 const std::vector<std::int64_t> kWidths = {1, 2, 3, 8, 15, 16, 17, 33, 64, 67, 131};
 
-template <class T>
-std::vector<T> as(const Doubles& x) {
-  return std::vector<T>(x.begin(), x.end());
-}
-
 /// Calls `check(case)` for columns and for rows of all lengths.
 template <class Check>
 void for_lengths(const Check& check) {
@@ -59,7 +54,7 @@ TEMPLATE_TEST_CASE("products of runs and columns of any length are exact to the 
       reduce_prod(plan, x.data(), y.data());
       return y;
     };
-    const Doubles expected = naive(c, Doubles(x.begin(), x.end()), [](const Doubles& g) {
+    const Values expected = naive(c, Values(x.begin(), x.end()), [](const Values& g) {
       long double all = 1;
       for (const double v : g) all *= static_cast<long double>(v);
       return double(all);
@@ -88,7 +83,7 @@ TEST_CASE("float products that leave float's range on the way come back") {
     for (std::int64_t i = 0; i < 40 * width; ++i)
       x[std::size_t(i)] = i / width < 8 ? 1e30f : i / width < 16 ? 1e-30f : 1;
     reduce_prod(reduce_plan(Shape{40, width}, 0b01), x.data(), y.data());
-    CHECK(distance(y, Doubles(std::size_t(width), 1)) < 1e-6);
+    CHECK(distance(y, Values(std::size_t(width), 1)) < 1e-6);
   }
 }
 
@@ -124,14 +119,14 @@ TEST_CASE("sums over dimensions on both sides of others are accurate, and their 
       reduce_sum(plan, x.data(), y.data());
       return y;
     };
-    CHECK(distance(sums(), naive(c, Doubles(x.begin(), x.end()), sum)) < 1e-7);
+    CHECK(distance(sums(), naive(c, Values(x.begin(), x.end()), sum)) < 1e-7);
     CHECK(same_on_any_threads(sums));
 
     const auto dy = numbers<float>(plan.outputs, 13);
     std::vector<float> dx(x.size(), float(kNaN)), added(x.size(), 1.5f);
     reduce_mean_grad(plan, dy.data(), dx.data(), false);
     reduce_mean_grad(plan, dy.data(), added.data(), true);
-    const auto each = groups(c, Doubles(dx.begin(), dx.end()));
+    const auto each = groups(c, Values(dx.begin(), dx.end()));
     bool right = true;
     for (std::size_t o = 0; o < each.size(); ++o)
       for (const double v : each[o]) right = right && float(v) == dy[o] / float(plan.count);
@@ -167,7 +162,7 @@ TEMPLATE_TEST_CASE("extremes spread their gradient over equals in runs and colum
         return dx;
       };
       const auto dx = gradient_of(false), added = gradient_of(true);
-      const auto of_x = groups(c, Doubles(x.begin(), x.end())), of_dx = groups(c, Doubles(dx.begin(), dx.end()));
+      const auto of_x = groups(c, Values(x.begin(), x.end())), of_dx = groups(c, Values(dx.begin(), dx.end()));
       bool right = true;
       for (std::size_t o = 0; o < of_x.size(); ++o) {
         const auto is_it = [&](double v) {
@@ -199,7 +194,7 @@ TEMPLATE_TEST_CASE("norms of any order of runs and columns of any length keep th
         const ReducePlan plan = reduce_plan(c.shape, c.dims);
         std::vector<T> y(std::size_t(plan.outputs), T(77)), dx(x.size(), T(kNaN));
         reduce_norm(plan, p, x.data(), y.data());
-        const Doubles expected = naive(c, Doubles(x.begin(), x.end()), [=](const Doubles& g) {
+        const Values expected = naive(c, Values(x.begin(), x.end()), [=](const Values& g) {
           const double total = sum_of(g, [=](double v) { return v == 0 ? 0 : std::pow(std::abs(v) / scale, p); });
           return p == 0 ? total : scale * std::pow(total, 1 / p);
         });
@@ -209,7 +204,7 @@ TEMPLATE_TEST_CASE("norms of any order of runs and columns of any length keep th
           right = right && std::abs(double(y[o]) - expected[o]) <= most * expected[o];
         const auto dy = numbers<T>(plan.outputs, 17);
         reduce_norm_grad(plan, p, dy.data(), x.data(), y.data(), dx.data(), false);
-        const auto of_x = groups(c, Doubles(x.begin(), x.end())), of_dx = groups(c, Doubles(dx.begin(), dx.end()));
+        const auto of_x = groups(c, Values(x.begin(), x.end())), of_dx = groups(c, Values(dx.begin(), dx.end()));
         for (std::size_t o = 0; o < y.size(); ++o)
           for (std::size_t i = 0; i < of_x[o].size(); ++i) {
             const double v = of_x[o][i], sign = (v > 0) - (v < 0);
@@ -228,7 +223,7 @@ TEMPLATE_TEST_CASE("norms of any order of runs and columns of any length keep th
 
 TEMPLATE_TEST_CASE("short runs, however many, give the bits of each alone", "", float, double) {
   using T = TestType;
-  using Values = std::vector<T>;
+  using Elements = std::vector<T>;
   struct Kind {
     std::function<void(const ReducePlan&, const T*, T*)> reduce;
     std::function<void(const ReducePlan&, const T*, const T*, const T*, T*, bool)> gradient;
@@ -250,14 +245,14 @@ TEMPLATE_TEST_CASE("short runs, however many, give the bits of each alone", "", 
       const auto dy = numbers<T>(runs, 19), before = numbers<T>(runs * n, 20);
       for (std::size_t k = 0; k < kinds.size(); ++k) {
         INFO(k << " " << n << " " << runs);
-        const auto all_of = [&](std::int64_t first, std::int64_t count, bool add, Values& y, Values& dx) {
+        const auto all_of = [&](std::int64_t first, std::int64_t count, bool add, Elements& y, Elements& dx) {
           const ReducePlan plan = reduce_plan(Shape{count, n}, 0b10);
           kinds[k].reduce(plan, x.data() + first * n, y.data() + first);
           kinds[k].gradient(plan, dy.data() + first, x.data() + first * n, y.data() + first, dx.data() + first * n,
                             add);
         };
         for (const bool add : {false, true}) {
-          Values y(std::size_t(runs), 77), alone = y, dx = before, dx_alone = before;
+          Elements y(std::size_t(runs), 77), alone = y, dx = before, dx_alone = before;
           all_of(0, runs, add, y, dx);
           for (std::int64_t r = 0; r < runs; ++r) all_of(r, 1, add, alone, dx_alone);
           CHECK(same_bits(y, alone));

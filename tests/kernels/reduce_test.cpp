@@ -27,13 +27,13 @@ const std::vector<Case> kCases = {{{}, 0},
 
 /// Checks forward and backward of one reduction over all cases, in double and float.
 template <class Forward, class Backward>
-void check(const Group& oracle, const Forward& forward, const Backward& backward, double low = -2) {
+void check_reduction(const Group& oracle, const Forward& forward, const Backward& backward, double low = -2) {
   for (const Case& c : kCases) {
     INFO(to_string(c.shape) << " over mask " << c.dims);
     const ReducePlan plan = reduce_plan(c.shape, c.dims);
-    const Doubles x = numbers<double>(c.shape.numel(), 4, low);
-    const Doubles expected = naive(c, x, oracle);
-    Doubles y(expected.size(), 77);
+    const Values x = numbers<double>(c.shape.numel(), 4, low);
+    const Values expected = naive(c, x, oracle);
+    Values y(expected.size(), 77);
     REQUIRE(plan.outputs == std::int64_t(y.size()));
     forward(plan, x.data(), y.data());
     CHECK(distance(y, expected) < 1e-13);
@@ -43,17 +43,17 @@ void check(const Group& oracle, const Forward& forward, const Backward& backward
     forward(plan, xf.data(), yf.data());
     CHECK(distance(yf, expected) < 3e-6);
 
-    const Doubles dy = numbers<double>(plan.outputs, 5);
-    const Doubles expected_dx = gradient(
+    const Values dy = numbers<double>(plan.outputs, 5);
+    const Values expected_dx = gradient(
         x,
-        [&](const Doubles& v) {
-          const Doubles z = naive(c, v, oracle);
+        [&](const Values& v) {
+          const Values z = naive(c, v, oracle);
           double loss = 0;
           for (std::size_t o = 0; o < z.size(); ++o) loss += dy[o] * z[o];
           return loss;
         },
         1e-4);
-    Doubles dx(x.size(), kNaN), added(x.size(), 1.5);
+    Values dx(x.size(), kNaN), added(x.size(), 1.5);
     backward(plan, dy.data(), x.data(), y.data(), dx.data(), false);
     CHECK(distance(dx, expected_dx) < 1e-8);
     backward(plan, dy.data(), x.data(), y.data(), added.data(), true);
@@ -62,14 +62,14 @@ void check(const Group& oracle, const Forward& forward, const Backward& backward
   }
 }
 
-double variance(const Doubles& g, double correction) {
+double variance(const Values& g, double correction) {
   const double mean = sum(g) / double(g.size());
   return sum_of(g, [&](double v) { return (v - mean) * (v - mean); }) / (double(g.size()) - correction);
 }
 
 /// One row reduced to a number.
 template <class Forward>
-double row(const Doubles& x, const Forward& forward) {
+double row(const Values& x, const Forward& forward) {
   const ReducePlan plan = reduce_plan(Shape{std::int64_t(x.size())}, 1);
   double y = 77;
   forward(plan, x.data(), &y);
@@ -79,14 +79,14 @@ double row(const Doubles& x, const Forward& forward) {
 }  // namespace
 
 TEST_CASE("sum, mean and product reduce any set of dimensions") {
-  check(
+  check_reduction(
       sum, [](auto& p, auto* x, auto* y) { reduce_sum(p, x, y); },
       [](auto& p, auto* dy, auto*, auto*, auto* dx, bool add) { reduce_sum_grad(p, dy, dx, add); });
-  check([](const Doubles& g) { return sum(g) / double(g.size()); },
-        [](auto& p, auto* x, auto* y) { reduce_mean(p, x, y); },
-        [](auto& p, auto* dy, auto*, auto*, auto* dx, bool add) { reduce_mean_grad(p, dy, dx, add); });
-  check(
-      [](const Doubles& g) {
+  check_reduction([](const Values& g) { return sum(g) / double(g.size()); },
+                  [](auto& p, auto* x, auto* y) { reduce_mean(p, x, y); },
+                  [](auto& p, auto* dy, auto*, auto*, auto* dx, bool add) { reduce_mean_grad(p, dy, dx, add); });
+  check_reduction(
+      [](const Values& g) {
         double product = 1;
         for (const double v : g) product *= v;
         return product;
@@ -97,12 +97,12 @@ TEST_CASE("sum, mean and product reduce any set of dimensions") {
 
 TEST_CASE("variance and deviation use the correction they are given") {
   for (double correction : {0.0, 0.25}) {
-    check(
-        [=](const Doubles& g) { return variance(g, correction); },
+    check_reduction(
+        [=](const Values& g) { return variance(g, correction); },
         [=](auto& p, auto* x, auto* y) { reduce_var(p, correction, x, y); },
         [=](auto& p, auto* dy, auto* x, auto*, auto* dx, bool add) { reduce_var_grad(p, correction, dy, x, dx, add); });
   }
-  const Doubles x = {1, 2, 4, 7};
+  const Values x = {1, 2, 4, 7};
   CHECK(row(x, [](auto& p, auto* in, auto* y) { reduce_var(p, 1, in, y); }) == Approx(7));
   CHECK(row(x, [](auto& p, auto* in, auto* y) { reduce_std(p, 1, in, y); }) == Approx(std::sqrt(7.0)));
   CHECK(std::isnan(row({3}, [](auto& p, auto* in, auto* y) { reduce_var(p, 1, in, y); })));
@@ -112,16 +112,16 @@ TEST_CASE("variance and deviation use the correction they are given") {
   const ReducePlan plan = reduce_plan(Shape{4}, 1);
   const double dy = 3;
   double y = 0;
-  Doubles dx(4, kNaN);
+  Values dx(4, kNaN);
   reduce_std(plan, 1, x.data(), &y);
   reduce_std_grad(plan, 1, &dy, x.data(), &y, dx.data(), false);
-  const auto expected = gradient(x, [](const Doubles& v) { return 3 * std::sqrt(variance(v, 1)); });
+  const auto expected = gradient(x, [](const Values& v) { return 3 * std::sqrt(variance(v, 1)); });
   CHECK(distance(dx, expected) < 1e-9);
-  const Doubles flat(4, 2.5);
+  const Values flat(4, 2.5);
   reduce_std(plan, 1, flat.data(), &y);
   reduce_std_grad(plan, 1, &dy, flat.data(), &y, dx.data(), false);
   CHECK(y == 0);
-  CHECK(dx == Doubles(4, 0.0));
+  CHECK(dx == Values(4, 0.0));
 }
 
 TEST_CASE("variance of large numbers does not cancel") {
@@ -132,12 +132,13 @@ TEST_CASE("variance of large numbers does not cancel") {
 }
 
 TEST_CASE("log-sum-exp and norms reduce any set of dimensions") {
-  check([](const Doubles& g) { return std::log(sum_of(g, [](double v) { return std::exp(v); })); },
-        [](auto& p, auto* x, auto* y) { reduce_logsumexp(p, x, y); },
-        [](auto& p, auto* dy, auto* x, auto* y, auto* dx, bool add) { reduce_logsumexp_grad(p, dy, x, y, dx, add); });
+  check_reduction(
+      [](const Values& g) { return std::log(sum_of(g, [](double v) { return std::exp(v); })); },
+      [](auto& p, auto* x, auto* y) { reduce_logsumexp(p, x, y); },
+      [](auto& p, auto* dy, auto* x, auto* y, auto* dx, bool add) { reduce_logsumexp_grad(p, dy, x, y, dx, add); });
   for (double power : {1.0, 1.5, 2.0, 3.0})
-    check(
-        [=](const Doubles& g) {
+    check_reduction(
+        [=](const Values& g) {
           return std::pow(sum_of(g, [=](double v) { return std::pow(std::abs(v), power); }), 1 / power);
         },
         [=](auto& p, auto* x, auto* y) { reduce_norm(p, power, x, y); },
@@ -156,12 +157,12 @@ TEST_CASE("log-sum-exp is stable at the ends") {
 }
 
 TEST_CASE("norms at zero, of infinite order and of order zero") {
-  const auto norm = [](double p, const Doubles& x) {
+  const auto norm = [](double p, const Values& x) {
     return row(x, [=](auto& plan, auto* in, auto* y) { reduce_norm(plan, p, in, y); });
   };
-  const auto grad = [&](double p, const Doubles& x) {
+  const auto grad = [&](double p, const Values& x) {
     const double dy = 6, y = norm(p, x);
-    Doubles dx(x.size(), kNaN);
+    Values dx(x.size(), kNaN);
     reduce_norm_grad(reduce_plan(Shape{std::int64_t(x.size())}, 1), p, &dy, x.data(), &y, dx.data(), false);
     return dx;
   };
@@ -170,20 +171,20 @@ TEST_CASE("norms at zero, of infinite order and of order zero") {
   CHECK(norm(0, {0, -1, 3}) == 2);
   CHECK(norm(2, {}) == 0);
   CHECK(std::isnan(norm(kInf, {1, kNaN, 2})));
-  CHECK(grad(kInf, {1, -3, 3, 2}) == Doubles{0, -3, 3, 0});
-  CHECK(grad(0, {0, -1, 3}) == Doubles{0, 0, 0});
-  for (double p : {1.0, 1.5, 2.0, 3.0, 0.5}) CHECK(grad(p, {0, 0}) == Doubles{0, 0});
-  CHECK(grad(0.5, {0, 4}) == Doubles{0, 6});
+  CHECK(grad(kInf, {1, -3, 3, 2}) == Values{0, -3, 3, 0});
+  CHECK(grad(0, {0, -1, 3}) == Values{0, 0, 0});
+  for (double p : {1.0, 1.5, 2.0, 3.0, 0.5}) CHECK(grad(p, {0, 0}) == Values{0, 0});
+  CHECK(grad(0.5, {0, 4}) == Values{0, 6});
 }
 
 TEST_CASE("sums over nothing are 0, products 1, means NaN") {
   const ReducePlan plan = reduce_plan(Shape{3, 0}, 0b10);
   const double* none = nullptr;
-  Doubles y(3, 77);
+  Values y(3, 77);
   reduce_sum(plan, none, y.data());
-  CHECK(y == Doubles{0, 0, 0});
+  CHECK(y == Values{0, 0, 0});
   reduce_prod(plan, none, y.data());
-  CHECK(y == Doubles{1, 1, 1});
+  CHECK(y == Values{1, 1, 1});
   reduce_mean(plan, none, y.data());
   CHECK(same_values(y, {kNaN, kNaN, kNaN}));
 }
@@ -198,30 +199,30 @@ TEST_CASE("integer sums and products are exact and wrap") {
 }
 
 TEST_CASE("the product's gradient is exact beside zeros") {
-  const Doubles x = {2, 0, 5, 0, 0, 7, 2, 3, 4}, dy = {1, 1, 1};
-  Doubles dx(9, kNaN);
+  const Values x = {2, 0, 5, 0, 0, 7, 2, 3, 4}, dy = {1, 1, 1};
+  Values dx(9, kNaN);
   reduce_prod_grad(reduce_plan(Shape{3, 3}, 0b10), dy.data(), x.data(), dx.data(), false);
-  CHECK(dx == Doubles{0, 10, 0, 0, 0, 0, 12, 8, 6});
+  CHECK(dx == Values{0, 10, 0, 0, 0, 0, 12, 8, 6});
 }
 
 TEST_CASE("extremes carry NaN and spread their gradient over equals") {
-  const Doubles x = {3, 1, 3, kNaN, 2, 5, -1, -1, -1}, dy = {6, 6, 6};
+  const Values x = {3, 1, 3, kNaN, 2, 5, -1, -1, -1}, dy = {6, 6, 6};
   const ReducePlan plan = reduce_plan(Shape{3, 3}, 0b10);
-  Doubles y(3), dx(9, kNaN);
+  Values y(3), dx(9, kNaN);
   reduce_extreme(plan, Extreme::min, x.data(), y.data());
   CHECK(same_values(y, {1, kNaN, -1}));
   reduce_extreme(plan, Extreme::max, x.data(), y.data());
   CHECK(same_values(y, {3, kNaN, -1}));
   reduce_extreme_grad(plan, dy.data(), x.data(), y.data(), dx.data(), false);
-  CHECK(dx == Doubles{3, 0, 3, 6, 0, 0, 2, 2, 2});
+  CHECK(dx == Values{3, 0, 3, 6, 0, 0, 2, 2, 2});
   reduce_extreme(reduce_plan(Shape{3, 3}, 0b01), Extreme::max, x.data(), y.data());
   CHECK(same_values(y, {kNaN, 2, 5}));
 }
 
 TEST_CASE("the place of an extreme is the first of equals, or the first NaN") {
-  const Doubles x = {3, 1, 3, 2, kNaN, kNaN, -kInf, -kInf, -kInf};
+  const Values x = {3, 1, 3, 2, kNaN, kNaN, -kInf, -kInf, -kInf};
   const ReducePlan plan = reduce_plan(Shape{3, 3}, 0b10);
-  Doubles y(3);
+  Values y(3);
   Ints at(3, -1);
   arg_extreme(plan, Extreme::max, x.data(), y.data(), at.data());
   CHECK(at == Ints{0, 1, 0});
@@ -235,10 +236,10 @@ TEST_CASE("the place of an extreme is the first of equals, or the first NaN") {
   arg_extreme<std::int64_t>(reduce_plan(Shape{2, 3}, 0b01), Extreme::max, whole.data(), nullptr, at.data());
   CHECK(at == Ints{1, 0, 0});
 
-  const Doubles dy = {5, 6, 7};
-  Doubles dx(6, 1);
+  const Values dy = {5, 6, 7};
+  Values dx(6, 1);
   arg_extreme_grad(reduce_plan(Shape{2, 3}, 0b01), dy.data(), at.data(), dx.data(), true);
-  CHECK(dx == Doubles{1, 7, 8, 6, 1, 1});
+  CHECK(dx == Values{1, 7, 8, 6, 1, 1});
 }
 
 TEST_CASE("long float sums stay accurate in every direction") {

@@ -12,7 +12,7 @@ using namespace taper::test;
 
 namespace {
 
-using Values = std::vector<float>;
+using Floats = std::vector<float>;
 
 AvgPoolParams pairs(std::int64_t planes, std::int64_t height, std::int64_t width) {
   AvgPoolParams p{{.planes = planes}};
@@ -35,12 +35,12 @@ TEST_CASE("ReLU and averages of two by two in one pass give the bits of the two"
     }
     CAPTURE(p.planes, p.in[1], p.in[2]);
     const std::int64_t n = p.planes * p.in[1] * p.in[2];
-    Values x = numbers<float>(n, 1), dz = numbers<float>(n / 4, 2);
+    Floats x = numbers<float>(n, 1), dz = numbers<float>(n / 4, 2);
     x[1] = NAN;
     x[2] = -0.0f;
     x[3] = INFINITY;
     dz[1] = -0.0f;
-    Values y(x.size()), z(dz.size()), dx(y.size()), one_z(z.size(), NAN), one_dx(x.size(), NAN);
+    Floats y(x.size()), z(dz.size()), dx(y.size()), one_z(z.size(), NAN), one_dx(x.size(), NAN);
     map<Relu, float>(x.data(), y.data(), n, Relu{});
     avg_pool(p, y.data(), z.data());
     avg_pool_backward(p, dz.data(), dx.data(), false);

@@ -4,17 +4,13 @@
 
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
+#include "support/numbers.hpp"
 
 using namespace taper;
 using namespace taper::kernels;
 using namespace taper::test;
 
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-using Doubles = std::vector<double>;
 
 struct Size {
   std::int64_t outer, n, inner;
@@ -23,8 +19,8 @@ struct Size {
 const std::vector<Size> kSizes = {{3, 5, 1}, {2, 131, 1}, {2, 3, 7}, {1, 2, 67},
                                   {2, 1, 3}, {5, 11, 2},  {0, 3, 2}, {2, 3, 0}};
 
-Doubles naive(const Size& s, const Doubles& x, bool log) {
-  Doubles y(x.size());
+Values naive_softmax(const Size& s, const Values& x, bool log) {
+  Values y(x.size());
   for (std::int64_t o = 0; o < s.outer; ++o)
     for (std::int64_t c = 0; c < s.inner; ++c) {
       const auto at = [&](std::int64_t j) { return std::size_t((o * s.n + j) * s.inner + c); };
@@ -57,18 +53,18 @@ TEST_CASE("softmax and log_softmax agree with the mathematics along any dimensio
       INFO(s.outer << " " << s.n << " " << s.inner << " " << log);
       const auto x = numbers<double>(s.numel(), 1, -3, 3);
       const auto y = forward(s, x, log);
-      CHECK(distance(y, naive(s, x, log)) < 1e-14);
+      CHECK(distance(y, naive_softmax(s, x, log)) < 1e-14);
       const std::vector<float> xf(x.begin(), x.end());
-      CHECK(distance(forward(s, xf, log), forward(s, Doubles(xf.begin(), xf.end()), log)) < 2e-7);
+      CHECK(distance(forward(s, xf, log), forward(s, Values(xf.begin(), xf.end()), log)) < 2e-7);
 
       const auto dy = numbers<double>(s.numel(), 2);
-      const auto expected = gradient(x, [&](const Doubles& v) {
-        const auto z = naive(s, v, log);
+      const auto expected = gradient(x, [&](const Values& v) {
+        const auto z = naive_softmax(s, v, log);
         double loss = 0;
         for (std::size_t i = 0; i < z.size(); ++i) loss += dy[i] * z[i];
         return loss;
       });
-      Doubles dx(x.size(), kNaN), added(x.size(), 0.5), in_place = dy;
+      Values dx(x.size(), kNaN), added(x.size(), 0.5), in_place = dy;
       backward(s, dy, y, dx, log, false);
       backward(s, dy, y, added, log, true);
       backward(s, in_place, y, in_place, log, false);
@@ -82,14 +78,14 @@ TEST_CASE("softmax and its gradient keep float32's accuracy over rows of any len
   for (const std::int64_t n : {17, 37, 1031, 4099}) {
     const Size s{3, n, 1};
     const auto x = numbers<float>(s.numel(), 1, -9, 9), dy = numbers<float>(s.numel(), 2);
-    const Doubles xd(x.begin(), x.end()), dyd(dy.begin(), dy.end());
+    const Values xd(x.begin(), x.end()), dyd(dy.begin(), dy.end());
     for (bool log : {false, true}) {
       const auto y = forward(s, x, log);
       const auto yd = forward(s, xd, log);
-      CHECK(distance(y, naive(s, xd, log)) < 2e-7);
-      CHECK(distance(yd, naive(s, xd, log)) < 1e-14);
+      CHECK(distance(y, naive_softmax(s, xd, log)) < 2e-7);
+      CHECK(distance(yd, naive_softmax(s, xd, log)) < 1e-14);
       std::vector<float> dx(x.size());
-      Doubles expected(x.size());
+      Values expected(x.size());
       backward(s, dy, y, dx, log, false);
       backward(s, dyd, yd, expected, log, false);
       CHECK(distance(dx, expected) < 4e-7);
@@ -107,8 +103,8 @@ TEST_CASE("softmax may write over its input") {
 
 TEST_CASE("softmax is stable for large numbers and gives NaN where PyTorch does") {
   const Size s{1, 3, 1};
-  CHECK(distance(forward<double>(s, {1000, 1001, 1000}, false), naive(s, {0, 1, 0}, false)) < 1e-15);
-  CHECK(distance(forward<double>(s, {-1000, -999, -1000}, true), naive(s, {0, 1, 0}, true)) < 1e-15);
+  CHECK(distance(forward<double>(s, {1000, 1001, 1000}, false), naive_softmax(s, {0, 1, 0}, false)) < 1e-15);
+  CHECK(distance(forward<double>(s, {-1000, -999, -1000}, true), naive_softmax(s, {0, 1, 0}, true)) < 1e-15);
   CHECK(same_values(forward<double>(s, {-kInf, 0, -kInf}, false), {0, 1, 0}));
   CHECK(same_values(forward<double>(s, {-kInf, 0, -kInf}, true), {-kInf, 0, -kInf}));
   CHECK(same_values(forward<double>(s, {-kInf, -kInf, -kInf}, false), {kNaN, kNaN, kNaN}));
@@ -123,12 +119,12 @@ TEMPLATE_TEST_CASE("softmax is stable for large numbers in rows of any length", 
       for (bool log : {false, true}) {
         INFO(s.outer << " " << s.n << " " << s.inner << " " << far << " " << log);
         auto x = numbers<T>(s.numel(), 1, -3, 3);
-        Doubles near(x.size());
+        Values near(x.size());
         for (std::size_t i = 0; i < x.size(); ++i) {
           x[i] += far;
           near[i] = static_cast<double>(x[i] - far);
         }
-        CHECK(distance(forward(s, x, log), naive(s, near, log)) < (sizeof(T) == sizeof(float) ? 2e-7 : 1e-14));
+        CHECK(distance(forward(s, x, log), naive_softmax(s, near, log)) < (sizeof(T) == sizeof(float) ? 2e-7 : 1e-14));
       }
 }
 
@@ -188,11 +184,11 @@ TEMPLATE_TEST_CASE("softmax along rows of any number that lie side by side", "",
         INFO(n << " " << inner << " " << log);
         auto x = numbers<T>(s.numel(), 21, -9, 9);
         const auto dy = numbers<T>(s.numel(), 22);
-        const Doubles xd(x.begin(), x.end()), dyd(dy.begin(), dy.end());
+        const Values xd(x.begin(), x.end()), dyd(dy.begin(), dy.end());
         const auto y = forward(s, x, log);
-        const Doubles yd = naive(s, xd, log);
+        const Values yd = naive_softmax(s, xd, log);
         CHECK(distance(y, yd) < most * (log ? 1 : 0.5));
-        Doubles expected(x.size());
+        Values expected(x.size());
         for (std::int64_t o = 0; o < s.outer; ++o)
           for (std::int64_t c = 0; c < inner; ++c) {
             const auto at = [&](std::int64_t j) { return std::size_t((o * n + j) * inner + c); };

@@ -108,14 +108,14 @@ TEST_CASE("sums of float32 runs that one thread takes are sums in double, rounde
 }
 
 TEST_CASE("a mean of float32 is right where the sum is too large for it, and carries infinities and NaN") {
-  constexpr float kInf = std::numeric_limits<float>::infinity(), kHuge = 3e38f;
+  constexpr float infinite = std::numeric_limits<float>::infinity(), large = 3e38f;
   for (std::size_t n : {4, 100, 208, 338, 1000, 4096, 50000}) {
-    std::vector<float> x(n, kHuge);
+    std::vector<float> x(n, large);
     INFO(n);
-    CHECK(of_runs(1, x, true)[0] == kHuge);
-    for (std::size_t i = 0; i < n / 2; ++i) x[i] = -kHuge;
+    CHECK(of_runs(1, x, true)[0] == large);
+    for (std::size_t i = 0; i < n / 2; ++i) x[i] = -large;
     CHECK(of_runs(1, x, true)[0] == 0);
-    for (const float odd : {kInf, -kInf}) {
+    for (const float odd : {infinite, -infinite}) {
       x[n / 3] = odd;
       CHECK(of_runs(1, x, true)[0] == odd);
     }

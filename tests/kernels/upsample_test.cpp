@@ -5,6 +5,7 @@
 #include "support/accuracy.hpp"
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
+#include "support/numbers.hpp"
 #include "support/oracle_upsample.hpp"
 
 using namespace taper;
@@ -14,21 +15,20 @@ using namespace taper::test;
 namespace {
 
 using Axis = oracle::UpsampleAxis;
-using Doubles = std::vector<double>;
 
 constexpr Axis::Mode kModes[] = {Axis::nearest, Axis::nearest_exact, Axis::linear,
                                  Axis::aligned, Axis::cubic,         Axis::cubic_aligned};
 
-struct Case {
+struct UpsampleCase {
   std::int64_t planes = 1;
   Axis axis[3];
 
-  static Case random(std::uint64_t seed) {
+  static UpsampleCase random(std::uint64_t seed) {
     std::uint64_t position = 0;
     const auto below = [&](std::int64_t n) {
       return std::int64_t(random_bits(seed, Stream::data, position++) % std::uint64_t(n));
     };
-    Case c;
+    UpsampleCase c;
     c.planes = 1 + below(3);
     const auto mode = Axis::Mode(below(6));
     const bool cubic = Axis{mode}.is_cubic();
@@ -63,7 +63,7 @@ struct Case {
   std::int64_t inputs() const { return planes * axis[0].in * axis[1].in * axis[2].in; }
   std::int64_t outputs() const { return planes * axis[0].out * axis[1].out * axis[2].out; }
 
-  Doubles multiply(Doubles x, bool transpose) const {
+  Values multiply(Values x, bool transpose) const {
     std::int64_t inner = 1;
     for (int d = 2; d >= 0; --d) {
       x = oracle::multiplied(x, axis[d].weights(), std::size_t(inner), transpose);
@@ -82,7 +82,7 @@ struct Case {
 
 /// `slack` times the tolerance of short rows: a place in a row of n elements is known to n units of the last digit.
 template <class T>
-std::string difference(const Case& c, std::uint64_t seed, double slack = 1) {
+std::string upsample_difference(const UpsampleCase& c, std::uint64_t seed, double slack = 1) {
   const auto x = numbers<T>(c.inputs(), seed), dy = numbers<T>(c.outputs(), seed + 1);
   const auto before = numbers<T>(c.inputs(), seed + 2);
   std::vector<T> y(dy.size(), T(NAN)), dx(x.size(), T(NAN)), added = before;
@@ -90,14 +90,14 @@ std::string difference(const Case& c, std::uint64_t seed, double slack = 1) {
   upsample_backward(c.params(), dy.data(), dx.data(), false);
   upsample_backward(c.params(), dy.data(), added.data(), true);
   const auto sum = c.multiply({dy.begin(), dy.end()}, true);
-  Doubles both = sum;
+  Values both = sum;
   for (std::size_t i = 0; i < both.size(); ++i) both[i] += double(before[i]);
   if (!(relative_error(y, c.multiply({x.begin(), x.end()}, false)) < slack * tolerance<T>())) return "forward";
   if (!(relative_error(dx, sum) < slack * tolerance<T>())) return "gradient";
   return relative_error(added, both) < slack * tolerance<T>() ? "" : "added gradient";
 }
 
-double product(const Doubles& a, const Doubles& b, bool magnitude) {
+double dot(const Values& a, const Values& b, bool magnitude) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += magnitude ? std::abs(a[i] * b[i]) : a[i] * b[i];
   return sum;
@@ -109,22 +109,23 @@ TEST_CASE("images of twice the width agree with the definition") {
   for (const Axis::Mode mode : {Axis::nearest, Axis::nearest_exact})
     for (const double factor : {0.0, 2.0})
       for (std::int64_t in = 1; in <= 900; in += in < 40 ? 1 : 71) {
-        Case c;
+        UpsampleCase c;
         c.planes = 2;
         c.axis[1] = {mode, 3, in % 3 == 0 ? 6 : in % 3 + 1, 0};
         c.axis[2] = {mode, in, 2 * in, factor};
         INFO(c.text());
-        CHECK(difference<float>(c, std::uint64_t(in)) == "");
-        CHECK(difference<double>(c, std::uint64_t(in)) == "");
+        CHECK(upsample_difference<float>(c, std::uint64_t(in)) == "");
+        CHECK(upsample_difference<double>(c, std::uint64_t(in)) == "");
       }
 }
 
 TEST_CASE("resizing agrees with its definition on 6,000 random cases") {
   int modes[6] = {};
   for (std::uint64_t seed = 1; seed <= 6000; ++seed) {
-    const Case c = Case::random(seed);
+    const UpsampleCase c = UpsampleCase::random(seed);
     ++modes[c.axis[2].mode];
-    const std::string wrong = seed % 2 ? difference<float>(c, 3 * seed) : difference<double>(c, 3 * seed);
+    const std::string wrong =
+        seed % 2 ? upsample_difference<float>(c, 3 * seed) : upsample_difference<double>(c, 3 * seed);
     if (wrong.empty()) continue;
     INFO("case " << seed << ": " << c.text());
     CHECK(wrong == "");
@@ -134,49 +135,49 @@ TEST_CASE("resizing agrees with its definition on 6,000 random cases") {
 
 TEST_CASE("resizing and its gradient are adjoint") {
   for (std::uint64_t seed = 5001; seed <= 5200; ++seed) {
-    const Case c = Case::random(seed);
+    const UpsampleCase c = UpsampleCase::random(seed);
     const auto x = numbers<double>(c.inputs(), seed), g = numbers<double>(c.outputs(), seed + 1);
-    Doubles y(g.size()), dx(x.size());
+    Values y(g.size()), dx(x.size());
     upsample(c.params(), x.data(), y.data());
     upsample_backward(c.params(), g.data(), dx.data(), false);
     INFO(c.text());
-    const double off = std::abs(product(y, g, false) - product(x, dx, false));
-    CHECK(off <= 1e-12 * std::max(product(y, g, true), product(x, dx, true)));
+    const double off = std::abs(dot(y, g, false) - dot(x, dx, false));
+    CHECK(off <= 1e-12 * std::max(dot(y, g, true), dot(x, dx, true)));
   }
 }
 
 TEST_CASE("rows longer than a tile are resized as short ones are") {
   for (const auto mode : kModes)
     for (const auto& [in, out] : {std::pair{700, 1511}, {1511, 701}, {3, 1201}, {2003, 2}}) {
-      Case c;
+      UpsampleCase c;
       c.planes = 2;
       c.axis[1].mode = c.axis[2].mode = mode;
       c.axis[2] = {mode, in, out, 0};
       INFO(c.text());
-      CHECK(difference<double>(c, 11, 20) == "");
-      CHECK(difference<float>(c, 13) == "");
+      CHECK(upsample_difference<double>(c, 11, 20) == "");
+      CHECK(upsample_difference<float>(c, 13) == "");
     }
 }
 
 TEST_CASE("columns far apart and rows of high planes are resized as others are") {
   for (const auto mode : kModes) {
     for (const auto& [in, out] : {std::pair{1024, 256}, {1030, 256}, {1700, 400}, {41, 7}, {9, 2}, {2500, 513}}) {
-      Case c;
+      UpsampleCase c;
       c.axis[1] = {mode, 3, 5, 0};
       c.axis[2] = {mode, in, out, 0};
       INFO(c.text());
-      CHECK(difference<double>(c, 17, 20) == "");
-      CHECK(difference<float>(c, 19) == "");
+      CHECK(upsample_difference<double>(c, 17, 20) == "");
+      CHECK(upsample_difference<float>(c, 19) == "");
     }
     for (const auto& [in, out] : {std::pair{3, 257}, {300, 523}, {523, 256}, {523, 300}}) {
-      Case c;
+      UpsampleCase c;
       c.planes = 2;
       c.axis[1] = {mode, in, out, 0};
       c.axis[2] = {mode, 3, 5, 0};
       if (mode != Axis::cubic && mode != Axis::cubic_aligned) c.axis[0] = {mode, 2, 3, 0};
       INFO(c.text());
-      CHECK(difference<double>(c, 23, 20) == "");
-      CHECK(difference<float>(c, 29) == "");
+      CHECK(upsample_difference<double>(c, 23, 20) == "");
+      CHECK(upsample_difference<float>(c, 29) == "");
     }
   }
 }
@@ -185,7 +186,7 @@ TEMPLATE_TEST_CASE("an element that an output does not need does not reach it, n
   using T = TestType;
   const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
   for (const auto mode : {Axis::aligned, Axis::cubic_aligned}) {
-    Case c;
+    UpsampleCase c;
     c.axis[1] = {mode, 1, 1, 0};
     c.axis[2] = {mode, 9, 17, 0};
     const std::vector<T> x = {T(-0.0), 1, nan, 3, inf, T(0.1), -inf, 7, 8};
@@ -205,7 +206,7 @@ TEMPLATE_TEST_CASE("an element that an output does not need does not reach it, n
 }
 
 TEST_CASE("one element spreads over everything and gathers all gradients", "[fault-63]") {
-  Case c;
+  UpsampleCase c;
   for (const auto mode : {Axis::nearest, Axis::linear, Axis::aligned, Axis::cubic_aligned}) {
     c.axis[1].mode = mode;
     c.axis[2] = {mode, 1, 64, 0};
@@ -219,14 +220,14 @@ TEST_CASE("one element spreads over everything and gathers all gradients", "[fau
 }
 
 TEST_CASE("the same size is a copy, whatever stands beside an element") {
-  Case c;
+  UpsampleCase c;
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-  const Doubles x = {inf, 1, nan, -2, -inf, 0.1};
+  const Values x = {inf, 1, nan, -2, -inf, 0.1};
   for (const auto mode : kModes)
     for (const double factor : {0.0, 1.0}) {
       c.axis[1] = {mode, 2, 2, factor};
       c.axis[2] = {mode, 3, 3, factor};
-      Doubles y(6, 77), dx(6, 77);
+      Values y(6, 77), dx(6, 77);
       upsample(c.params(), x.data(), y.data());
       upsample_backward(c.params(), x.data(), dx.data(), false);
       CHECK(same_values(y, x));
@@ -235,7 +236,7 @@ TEST_CASE("the same size is a copy, whatever stands beside an element") {
 }
 
 TEST_CASE("a million gradients of one add up to a million in float32") {
-  Case c;
+  UpsampleCase c;
   c.axis[1] = {Axis::nearest, 1, 4099, 0};
   c.axis[2] = {Axis::nearest, 1, 4111, 0};
   const std::vector<float> dy(std::size_t(c.outputs()), 1.0f);
@@ -245,7 +246,7 @@ TEST_CASE("a million gradients of one add up to a million in float32") {
 }
 
 TEST_CASE("resizing no planes gives nothing") {
-  Case c;
+  UpsampleCase c;
   c.planes = 0;
   c.axis[2] = {Axis::linear, 3, 5, 0};
   upsample<float>(c.params(), nullptr, nullptr);
@@ -254,7 +255,7 @@ TEST_CASE("resizing no planes gives nothing") {
 
 TEST_CASE("resizing gives the same bits on any number of threads") {
   for (const auto mode : {Axis::nearest, Axis::linear, Axis::cubic}) {
-    Case c;
+    UpsampleCase c;
     c.planes = 3;
     if (mode != Axis::cubic) c.axis[0] = {mode, 5, 11, 0};
     c.axis[1] = {mode, 23, 17, 0};

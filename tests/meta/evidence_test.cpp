@@ -6,6 +6,7 @@
 
 #include "support/catch.hpp"
 #include "support/golden.hpp"
+#include "support/temp_folder.hpp"
 
 // The evidence is all there: a test for every known fault, and enough stored results.
 namespace fs = std::filesystem;
@@ -13,12 +14,6 @@ namespace fs = std::filesystem;
 namespace {
 
 const fs::path kTests = fs::path(TAPER_SOURCE_DIR) / "tests";
-
-std::string read(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
 
 /// What stands in the first group of `pattern`, as numbers.
 std::set<int> numbers_in(const std::string& text, const std::regex& pattern) {
@@ -32,11 +27,11 @@ std::set<int> numbers_in(const std::string& text, const std::regex& pattern) {
 
 TEST_CASE("every fault of the list has a test, and every test's fault is in the list") {
   static const std::regex kRow("\\n\\| ([0-9]+) \\| "), kTag("\\[fault-([0-9]+)\\]");
-  const std::set<int> listed = numbers_in(read(kTests / "faults/README.md"), kRow);
+  const std::set<int> listed = numbers_in(slurp(kTests / "faults/README.md"), kRow);
   CHECK(listed.size() >= 82);
   std::set<int> tested;
   for (const auto& entry : fs::recursive_directory_iterator(kTests))
-    if (entry.path().extension() == ".cpp") tested.merge(numbers_in(read(entry.path()), kTag));
+    if (entry.path().extension() == ".cpp") tested.merge(numbers_in(slurp(entry.path()), kTag));
   CHECK(tested == listed);
 }
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "support/catch.hpp"
+#include "support/temp_folder.hpp"
 
 // Rules of the tree that no compiler checks.
 namespace fs = std::filesystem;
@@ -15,13 +16,6 @@ namespace fs = std::filesystem;
 namespace {
 
 const fs::path kRoot = TAPER_SOURCE_DIR;
-
-std::string read(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::vector<fs::path> sources_below(const std::string& folder) {
   std::vector<fs::path> out;
@@ -119,7 +113,7 @@ TEST_CASE("includes run downwards only") {
       INFO(name);
       REQUIRE_FALSE(layer.empty());
       if (layer == "all") continue;
-      for (const std::string& header : includes_of(read(file)))
+      for (const std::string& header : includes_of(slurp(file)))
         if (!allowed(layer, header)) wrong.push_back(name + " includes " + header);
     }
   CHECK(wrong == std::vector<std::string>{});
@@ -136,7 +130,7 @@ TEST_CASE("public headers include the standard library and each other, and nothi
                                                "sstream",  "unordered_map", "map",    "thread",     "future"};
   std::vector<std::string> wrong;
   for (const fs::path& file : sources_below("include"))
-    for (const std::string& header : includes_of(read(file))) {
+    for (const std::string& header : includes_of(slurp(file))) {
       const bool own = starts_with(header, "taper/");
       const bool standard = header.find('.') == std::string::npos && header.find('/') == std::string::npos;
       if ((!own && !standard) || kHeavy.count(header))
@@ -150,7 +144,7 @@ TEST_CASE("a shared library exports what public headers declare") {
   static const std::regex kUnmarked(R"(template <(?!class Options)[^>]*>\n[^\[\n{]*\([^{]*\);)");
   for (const fs::path& path : sources_below("include")) {
     CAPTURE(path);
-    const std::string text = read(path);
+    const std::string text = slurp(path);
     if (text.find("namespace taper") == std::string::npos) continue;
     const std::size_t from = text.find("#pragma GCC visibility push(default)\n");
     CHECK(from < text.find("namespace taper"));
@@ -171,7 +165,7 @@ TEST_CASE("third-party libraries stay in their layer") {
   for (const char* folder : {"include", "src", "modules"})
     for (const fs::path& file : sources_below(folder)) {
       const std::string name = fs::relative(file, kRoot).string();
-      for (const std::string& header : includes_of(read(file)))
+      for (const std::string& header : includes_of(slurp(file)))
         for (const auto& [library, homes] : kOnlyIn)
           if (starts_with(header, library) &&
               std::none_of(homes.begin(), homes.end(), [&](const auto& home) { return starts_with(name, home); }))
@@ -209,14 +203,14 @@ TEST_CASE("no source file is longer than 500 lines") {
   std::vector<std::string> long_files;
   for (const char* folder : {"include", "src", "modules", "examples", "bench"})
     for (const fs::path& file : sources_below(folder)) {
-      const std::string text = read(file);
+      const std::string text = slurp(file);
       if (std::count(text.begin(), text.end(), '\n') > 500) long_files.push_back(fs::relative(file, kRoot).string());
     }
   CHECK(long_files == std::vector<std::string>{});
 }
 
 TEST_CASE("every example is in the list of examples") {
-  const std::string list = read(kRoot / "examples/README.md");
+  const std::string list = slurp(kRoot / "examples/README.md");
   std::vector<std::string> missing;
   for (const fs::path& file : sources_below("examples"))
     if (list.find("](" + file.filename().string() + ")") == std::string::npos) missing.push_back(file.filename());
@@ -224,14 +218,14 @@ TEST_CASE("every example is in the list of examples") {
 }
 
 TEST_CASE("the training program in the README is the one that is compiled and run") {
-  const std::string readme = read(kRoot / "README.md");
+  const std::string readme = slurp(kRoot / "README.md");
   const std::size_t begin = readme.find("```cpp\n") + 7, end = readme.find("```", begin);
   REQUIRE(end != std::string::npos);
-  CHECK(readme.substr(begin, end - begin) == read(kRoot / "examples/00_readme.cpp"));
+  CHECK(readme.substr(begin, end - begin) == slurp(kRoot / "examples/00_readme.cpp"));
 }
 
 TEST_CASE("the model in the README is the config that is trained") {
-  const std::string readme = read(kRoot / "README.md");
+  const std::string readme = slurp(kRoot / "README.md");
   const std::size_t begin = readme.find("```json\n") + 8, end = readme.find("```", begin);
-  CHECK(readme.substr(begin, end - begin) == read(kRoot / "examples/configs/forum.json"));
+  CHECK(readme.substr(begin, end - begin) == slurp(kRoot / "examples/configs/forum.json"));
 }

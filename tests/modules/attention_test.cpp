@@ -6,17 +6,17 @@
 #include "support/accuracy.hpp"
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
+#include "support/numbers.hpp"
 #include "support/spread.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
 
 using namespace taper;
+using test::kInf;
 namespace F = taper::nn::functional;
 
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// Attention of matrices by its definition, one number at a time; `added` may be empty.
 std::vector<double> naive_attention(const Tensor& query, const Tensor& key, const Tensor& value, double scale,
@@ -40,7 +40,7 @@ std::vector<double> naive_attention(const Tensor& query, const Tensor& key, cons
   return out;
 }
 
-struct Operands {
+struct AttentionOperands {
   Tensor query = test::spread({3, 2}), key = test::spread({5, 2}, 0.29), value = test::spread({5, 7}, 0.53);
 };
 
@@ -54,7 +54,7 @@ TEST_CASE("attention of two keys is a weighted mean that one can work out by han
 }
 
 TEST_CASE("attention gives what its definition gives, with each mask and scale") {
-  const Operands o;
+  const AttentionOperands o;
   const double scale = 1 / std::sqrt(2.0);
   const auto check = [&](const Tensor& y, double by, const std::vector<double>& added) {
     CHECK(y.shape() == Shape{3, 7});
@@ -89,7 +89,7 @@ TEST_CASE("attention repeats leading dimensions, and masks along them") {
 }
 
 TEST_CASE("attention has the gradients of its values, of the mask too") {
-  const Operands o;
+  const AttentionOperands o;
   for (const Tensor& x : {o.query, o.key, o.value}) x.requires_grad_();
   const Tensor mask = test::spread({5}, 0.71).requires_grad_();
   const auto report = autograd::gradcheck(
@@ -100,7 +100,7 @@ TEST_CASE("attention has the gradients of its values, of the mask too") {
 }
 
 TEST_CASE("a query that sees no key gives zeros and sends no gradient") {
-  const Operands o;
+  const AttentionOperands o;
   for (const Tensor& x : {o.query, o.key, o.value}) x.requires_grad_();
   const Tensor seen = tensor({{1, 1, 1, 1, 1}, {0, 0, 0, 0, 0}, {0, 1, 0, 1, 1}});
   const Tensor y = F::scaled_dot_product_attention(o.query, o.key, o.value, seen);

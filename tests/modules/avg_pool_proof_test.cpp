@@ -6,6 +6,7 @@
 #include "support/kernel_check.hpp"
 #include "support/message_of.hpp"
 #include "support/oracle_pool.hpp"
+#include "support/sizes.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/pool.hpp"
@@ -14,6 +15,7 @@
 using namespace taper;
 using oracle::AvgPool;
 using test::Draw;
+using test::sizes_of;
 namespace F = taper::nn::functional;
 using Values = std::vector<double>;
 
@@ -21,15 +23,8 @@ namespace {
 
 // --- calling --------------------------------------------------------------------------------------------------------
 
-template <int N>
-nn::Sizes<N> sizes_of(const AvgPool::Sizes& values) {
-  nn::Sizes<N> sizes;
-  std::copy(values.begin(), values.end(), sizes.values.begin());
-  return sizes;
-}
-
 template <class O>
-O options_of(const AvgPool& pool) {
+O sliding_options_of(const AvgPool& pool) {
   constexpr int N = O::kDims;
   O options;
   options.kernel_size = sizes_of<N>(pool.kernel);
@@ -50,18 +45,18 @@ O adaptive_options_of(const AvgPool& pool) {
   return options;
 }
 
-Tensor pooled(const AvgPool& pool, const Tensor& x) {
+Tensor averaged(const AvgPool& pool, const Tensor& x) {
   const bool adaptive = !pool.adaptive.empty();
   switch (pool.in.size()) {
     case 1:
       return adaptive ? F::adaptive_avg_pool1d(x, adaptive_options_of<nn::AdaptiveAvgPool1dOptions>(pool))
-                      : F::avg_pool1d(x, options_of<nn::AvgPool1dOptions>(pool));
+                      : F::avg_pool1d(x, sliding_options_of<nn::AvgPool1dOptions>(pool));
     case 2:
       return adaptive ? F::adaptive_avg_pool2d(x, adaptive_options_of<nn::AdaptiveAvgPool2dOptions>(pool))
-                      : F::avg_pool2d(x, options_of<nn::AvgPool2dOptions>(pool));
+                      : F::avg_pool2d(x, sliding_options_of<nn::AvgPool2dOptions>(pool));
     default:
       return adaptive ? F::adaptive_avg_pool3d(x, adaptive_options_of<nn::AdaptiveAvgPool3dOptions>(pool))
-                      : F::avg_pool3d(x, options_of<nn::AvgPool3dOptions>(pool));
+                      : F::avg_pool3d(x, sliding_options_of<nn::AvgPool3dOptions>(pool));
   }
 }
 
@@ -94,7 +89,7 @@ bool agrees(const AvgPool& pool, const Shape& lead, Draw& draw) {
   const Shape output = lead.concat(Shape(pool.out()));
   for (const DType dtype : {DType::float64, DType::float32}) {
     const Tensor input = from_data(x, shape).to(dtype).requires_grad_();
-    const Tensor result = pooled(pool, input);
+    const Tensor result = averaged(pool, input);
     if (!(result.shape() == output) || !exact(result, y, dtype)) return false;
     result.backward(from_data(dy, output).to(dtype));
     if (!exact(input.grad(), dx, dtype)) return false;
@@ -113,12 +108,12 @@ void show(const AvgPool& pool, const Shape& lead) {
 }
 
 /// Checks a pool against the definition, or that it is refused where the definition admits none. Whether it was run.
-bool check(const AvgPool& pool, const Shape& lead, Draw& draw) {
+bool check_pool(const AvgPool& pool, const Shape& lead, Draw& draw) {
   if (pool.admitted()) {
     if (!agrees(pool, lead, draw)) show(pool, lead);
     return true;
   }
-  if (test::message_of([&] { pooled(pool, ones(lead.concat(Shape(pool.in)))); }) == "no error") show(pool, lead);
+  if (test::message_of([&] { averaged(pool, ones(lead.concat(Shape(pool.in)))); }) == "no error") show(pool, lead);
   return false;
 }
 
@@ -173,7 +168,7 @@ TEST_CASE("of all 10400 small 1-d average pools 3224 are valid and exact, and 71
                                  .padding = {p},
                                  .ceil_mode = ceil_mode,
                                  .count_include_pad = count_include_pad};
-              ++(check(pool, {2, 3}, draw) ? valid : refused);
+              ++(check_pool(pool, {2, 3}, draw) ? valid : refused);
             }
   CHECK(valid == 3224);
   CHECK(refused == 7176);
@@ -186,7 +181,7 @@ TEST_CASE("more than 34000 random average pools of every kind are exact") {
     for (int round = 0; round < rounds; ++round) {
       Shape lead;
       const AvgPool pool = draw_sliding(draw, rank, lead);
-      run += check(pool, lead, draw);
+      run += check_pool(pool, lead, draw);
     }
     return run;
   };
@@ -195,7 +190,7 @@ TEST_CASE("more than 34000 random average pools of every kind are exact") {
       Shape lead;
       AvgPool pool = draw_extents(draw, rank, lead);
       pool.adaptive = draw.choose({1, 2, 3, 4, 5, 7, 9, 13, 17}, rank);
-      check(pool, lead, draw);
+      check_pool(pool, lead, draw);
     }
     return rounds;
   };

@@ -2,6 +2,7 @@
 
 #include "support/accuracy.hpp"
 #include "support/catch.hpp"
+#include "support/infer.hpp"
 #include "support/json_error.hpp"
 #include "support/kernel_check.hpp"
 #include "taper/autograd.hpp"
@@ -12,6 +13,7 @@
 #include "taper/ops.hpp"
 
 using namespace taper;
+using test::infer;
 namespace F = taper::nn::functional;
 using test::relative_error;
 
@@ -23,11 +25,6 @@ std::vector<std::string> names_of(const nn::StateDict& state) {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : state) names.push_back(name);
   return names;
-}
-
-template <class Options>
-Shape infer(Options options, const Shape& input) {
-  return nn::find_layer_type(Options::kType)->infer(&options, {&input, 1});
 }
 
 }  // namespace

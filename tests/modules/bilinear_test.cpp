@@ -11,7 +11,8 @@ namespace F = taper::nn::functional;
 
 namespace {
 
-std::string json_error(const std::string& options, const std::string& left = "[3]", const std::string& right = "[5]") {
+std::string bilinear_error(const std::string& options, const std::string& left = "[3]",
+                           const std::string& right = "[5]") {
   const std::string errors =
       config::parse_model(R"({"inputs": {"left": {"shape": )" + left + R"(}, "right": {"shape": )" + right +
                               R"(}}, "layers": [{"type": "Bilinear", "inputs": ["left", "right"])" + options + "}]}",
@@ -80,16 +81,16 @@ TEST_CASE("bilinear refuses what does not fit") {
 }
 
 TEST_CASE("bilinear in JSON takes its features from the inputs and refuses others") {
-  CHECK(json_error(R"(, "out_features": 2)") == "no error");
-  CHECK(json_error("") == "error: /layers/0 (layer Bilinear 0): missing key: expected out_features, got none");
-  CHECK(json_error(R"(, "out_features": 2, "in2_features": 3)") ==
+  CHECK(bilinear_error(R"(, "out_features": 2)") == "no error");
+  CHECK(bilinear_error("") == "error: /layers/0 (layer Bilinear 0): missing key: expected out_features, got none");
+  CHECK(bilinear_error(R"(, "out_features": 2, "in2_features": 3)") ==
         "error: /layers/0/in2_features (layer Bilinear 0): bilinear: in2_features does not fit the input: expected 5, "
         "got "
         "3 in [N, 5]; shapes: left [3], right [5] -> Bilinear");
-  CHECK(json_error(R"(, "out_features": 2)", "[3]", "[7, 5]") ==
+  CHECK(bilinear_error(R"(, "out_features": 2)", "[3]", "[7, 5]") ==
         "error: /layers/0/inputs (layer Bilinear 0): bilinear: inputs differ before the last dimension: expected as in "
         "[N, 3], got [N, 7, 5]; shapes: left [3], right [7, 5] -> Bilinear");
-  CHECK(json_error(R"(, "out_features": 0)") ==
+  CHECK(bilinear_error(R"(, "out_features": 0)") ==
         "error: /layers/0/out_features (layer Bilinear 0): expected >= 1, got 0");
 }
 

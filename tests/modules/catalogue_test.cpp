@@ -123,7 +123,7 @@ std::string saving_problem(const LayerType& type) {
 }
 
 /// The output and all gradients, over a batch that is worth several threads.
-std::vector<float> step(const LayerType& type, std::int64_t batch) {
+std::vector<float> step_of(const LayerType& type, std::int64_t batch) {
   const auto module = build(type, DType::float32);
   const auto inputs = random_inputs(type, DType::float32, batch);
   const Tensor y = call(*module, inputs);
@@ -140,7 +140,7 @@ std::vector<float> step(const LayerType& type, std::int64_t batch) {
 }
 
 std::string threads_problem(const LayerType& type) {
-  return test::same_on_any_threads([&] { return step(type, 4099); }) ? "" : "differs between numbers of threads";
+  return test::same_on_any_threads([&] { return step_of(type, 4099); }) ? "" : "differs between numbers of threads";
 }
 
 /// Layers that count dimensions from the batch read an input without one differently.
@@ -173,23 +173,23 @@ std::string printing_problem(const LayerType& type) {
   return "";
 }
 
-struct Check {
+struct EntryCheck {
   const char* what;
   std::string (*problem)(const LayerType&);
 };
-constexpr Check kChecks[] = {{"is documented", documentation_problem},
-                             {"infers the shape its forward gives", inference_problem},
-                             {"has the gradients of its values", gradient_problem},
-                             {"gives the further results it names", further_problem},
-                             {"is the same after saving and loading", saving_problem},
-                             {"gives the same bits on any number of threads", threads_problem},
-                             {"gives each row of a batch what it gives the row alone", unbatched_problem},
-                             {"prints all its options", printing_problem}};
+constexpr EntryCheck kEntryChecks[] = {{"is documented", documentation_problem},
+                                       {"infers the shape its forward gives", inference_problem},
+                                       {"has the gradients of its values", gradient_problem},
+                                       {"gives the further results it names", further_problem},
+                                       {"is the same after saving and loading", saving_problem},
+                                       {"gives the same bits on any number of threads", threads_problem},
+                                       {"gives each row of a batch what it gives the row alone", unbatched_problem},
+                                       {"prints all its options", printing_problem}};
 
 /// All that is wrong with an entry, one line each.
-std::string problems_of(const LayerType& type) {
+std::string entry_problems(const LayerType& type) {
   std::string all;
-  for (const Check& check : kChecks) {
+  for (const EntryCheck& check : kEntryChecks) {
     std::string problem;
     try {
       problem = check.problem(type);
@@ -203,42 +203,42 @@ std::string problems_of(const LayerType& type) {
 
 // --- a layer with mistakes ------------------------------------------------------------------------------------------
 
-enum class Mistake { none, gradient, shape, rows, further, further_shape };
+enum class EntryMistake { none, gradient, shape, rows, further, further_shape };
 
-struct FlawedOptions {
+struct FlawedEntryOptions {
   static constexpr const char* kType = "Flawed";
   std::int64_t times = 3;
 };
-void fields(FlawedOptions& o, FieldVisitor& visit) { visit({"times", "factor of the input"}, o.times); }
+void fields(FlawedEntryOptions& o, FieldVisitor& visit) { visit({"times", "factor of the input"}, o.times); }
 
 /// Multiplies by `times`, and by a parameter.
-template <Mistake M>
-struct Flawed : nn::Layer<FlawedOptions> {
-  explicit Flawed(FlawedOptions options) : Layer(options), weight(uniform({}, 1, 2)) {
+template <EntryMistake M>
+struct FlawedEntry : nn::Layer<FlawedEntryOptions> {
+  explicit FlawedEntry(FlawedEntryOptions options) : Layer(options), weight(uniform({}, 1, 2)) {
     register_parameter("weight", weight);
   }
   Tensor forward(const Tensor& x) override {
-    const Tensor factor = M == Mistake::gradient ? weight.detach() : weight;
+    const Tensor factor = M == EntryMistake::gradient ? weight.detach() : weight;
     const Tensor y = mul(mul(x, factor), options_.times);
-    return M == Mistake::rows && x.dim() == 3 ? mul(y, x.size(0)) : y;
+    return M == EntryMistake::rows && x.dim() == 3 ? mul(y, x.size(0)) : y;
   }
   std::vector<Tensor> forward_outputs(std::span<const Tensor> inputs) override {
-    return {forward(inputs[0]), mul(M == Mistake::further ? inputs[0].detach() : inputs[0], 2)};
+    return {forward(inputs[0]), mul(M == EntryMistake::further ? inputs[0].detach() : inputs[0], 2)};
   }
   std::vector<std::string> further_outputs() const override { return further_outputs(options_); }
   static std::vector<std::string> further_outputs(const Options&) { return {"twice"}; }
   static std::vector<nn::Outline> infer_further(const Options&, std::span<const Shape> inputs) {
-    return {M == Mistake::further_shape ? inputs[0].with(1, 1) : inputs[0]};
+    return {M == EntryMistake::further_shape ? inputs[0].with(1, 1) : inputs[0]};
   }
   static Shape infer(Options&, std::span<const Shape> inputs) {
-    return M == Mistake::shape ? inputs[0].with(1, 1) : inputs[0];
+    return M == EntryMistake::shape ? inputs[0].with(1, 1) : inputs[0];
   }
   Tensor weight;
 };
 
-template <Mistake M>
-LayerType flawed() {
-  return nn::layer_type<Flawed<M>>("Multiplies: [*] -> [*].", R"({"times": 5})", {{2, 3, 7}});
+template <EntryMistake M>
+LayerType flawed_entry() {
+  return nn::layer_type<FlawedEntry<M>>("Multiplies: [*] -> [*].", R"({"times": 5})", {{2, 3, 7}});
 }
 
 }  // namespace
@@ -246,28 +246,30 @@ LayerType flawed() {
 TEST_CASE("every layer keeps what the catalogue promises") {
   for (const LayerType& type : nn::layer_types()) {
     INFO(type.name);
-    CHECK(problems_of(type) == "");
+    CHECK(entry_problems(type) == "");
   }
 }
 
 TEST_CASE("the checks of the catalogue notice each kind of mistake") {
-  CHECK(problems_of(flawed<Mistake::none>()) == "");
+  CHECK(entry_problems(flawed_entry<EntryMistake::none>()) == "");
   const auto reports = [](const LayerType& type, const std::string& line) {
-    const std::string problems = problems_of(type);
+    const std::string problems = entry_problems(type);
     INFO(problems);
     CHECK(problems.find(line) != std::string::npos);
   };
-  reports(flawed<Mistake::gradient>(),
+  reports(flawed_entry<EntryMistake::gradient>(),
           "has the gradients of its values: gradient of mul_scalar with respect to input 1");
-  reports(flawed<Mistake::shape>(), "infers the shape its forward gives: infers [2, 1, 7], gives [2, 3, 7]\n");
-  reports(flawed<Mistake::rows>(), "gives each row of a batch what it gives the row alone: row 0 alone: element 0");
-  reports(flawed<Mistake::further>(), "has the gradients of its values: ");
-  reports(flawed<Mistake::further_shape>(),
+  reports(flawed_entry<EntryMistake::shape>(),
+          "infers the shape its forward gives: infers [2, 1, 7], gives [2, 3, 7]\n");
+  reports(flawed_entry<EntryMistake::rows>(),
+          "gives each row of a batch what it gives the row alone: row 0 alone: element 0");
+  reports(flawed_entry<EntryMistake::further>(), "has the gradients of its values: ");
+  reports(flawed_entry<EntryMistake::further_shape>(),
           "gives the further results it names: twice: infers [2, 1, 7], gives [2, 3, 7]\n");
-  LayerType bare = flawed<Mistake::none>();
+  LayerType bare = flawed_entry<EntryMistake::none>();
   bare.example.clear();
   reports(bare, "is documented: no example\n");
-  bare = flawed<Mistake::none>();
+  bare = flawed_entry<EntryMistake::none>();
   bare.summary = "Multiplies";
   reports(bare, "is documented: summary is no sentence\n");
   bare.summary = "Multiplies things.";
@@ -282,7 +284,7 @@ TEST_CASE("the catalogue finds layers by name and refuses a name twice") {
   REQUIRE(nn::find_layer_type("Conv1d") != nullptr);
   CHECK(nn::find_layer_type("Conv1d")->name == "Conv1d");
   CHECK(nn::find_layer_type("conv1d") == nullptr);
-  LayerType again = flawed<Mistake::none>();
+  LayerType again = flawed_entry<EntryMistake::none>();
   again.name = "Linear";
   const std::size_t count = nn::layer_types().size();
   CHECK_THROWS_WITH(nn::register_layer(again), "register_layer: the name is taken: expected a new one, got Linear");

@@ -4,12 +4,14 @@
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
 #include "support/message_of.hpp"
+#include "support/numbers.hpp"
 #include "support/peak_memory.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/conv.hpp"
 
 using namespace taper;
+using test::kHuge;
 namespace F = taper::nn::functional;
 using test::message_of;
 
@@ -17,10 +19,8 @@ using test::message_of;
 
 namespace {
 
-constexpr std::int64_t kHuge = std::int64_t{1} << 62;
-
 template <int N>
-struct Dims {
+struct Convolution {
   static constexpr int n = N;
   using Options = nn::ConvFuncOptions<N>;
   using Layer = nn::Conv<N>;
@@ -50,16 +50,16 @@ struct Dims {
 
 /// Calls `check` for one, two and three spatial dimensions.
 template <class Check>
-void for_dims(const Check& check) {
-  check(Dims<1>{});
-  check(Dims<2>{});
-  check(Dims<3>{});
+void for_convolutions(const Check& check) {
+  check(Convolution<1>{});
+  check(Convolution<2>{});
+  check(Convolution<3>{});
 }
 
 }  // namespace
 
 TEST_CASE("pytorch 85111, 71080, 91594: groups 0 divides", "[fault-65]") {
-  for_dims([](auto d) {
+  for_convolutions([](auto d) {
     using D = decltype(d);
     CHECK(D::error(D::shape({1, 1}, 1), D::shape({1, 1}, 1), {.groups = 0}) ==
           ": groups must be positive: expected >= 1, got 0");
@@ -74,7 +74,7 @@ TEST_CASE("pytorch 85111, 71080, 91594: groups 0 divides", "[fault-65]") {
 }
 
 TEST_CASE("pytorch 27598, 73193: stride or dilation 0 divides; of several the first bad one is named", "[fault-67]") {
-  for_dims([](auto d) {
+  for_convolutions([](auto d) {
     using D = decltype(d);
     const Shape x = D::shape({1, 1}, 32), w = D::shape({1, 1}, 3);
     CHECK(D::error(x, w, {.stride = 0}) == ": stride must be positive: expected >= 1, got 0");
@@ -99,7 +99,7 @@ TEST_CASE("pytorch 27598, 73193: stride or dilation 0 divides; of several the fi
 
 TEST_CASE("CVE-2021-29526, CVE-2021-37675, CVE-2021-41209: an empty filter or input divides by its channels",
           "[fault-69]") {
-  for_dims([](auto d) {
+  for_convolutions([](auto d) {
     using D = decltype(d);
     const Shape none = D::shape({0, 0}, 0);
     CHECK(D::error(none, none, {.padding = "same"}) == cat(": weight has no channels: expected >= 1, got 0 in ", none));
@@ -124,7 +124,7 @@ TEST_CASE("CVE-2021-29517: an empty volume and an empty filter of another size",
 }
 
 TEST_CASE("CVE-2022-35996: a zero spatial extent is refused however it is padded", "[fault-71]") {
-  for_dims([](auto d) {
+  for_convolutions([](auto d) {
     using D = decltype(d);
     for (const nn::ConvPadding<D::n> padding : {nn::ConvPadding<D::n>(0), {1}, {"same"}})
       for (const PadMode mode : {PadMode::zeros, PadMode::reflect, PadMode::replicate, PadMode::circular})
@@ -137,7 +137,7 @@ TEST_CASE("CVE-2022-35996: a zero spatial extent is refused however it is padded
 }
 
 TEST_CASE("CVE-2021-29524, CVE-2021-29538, CVE-2021-29522: a batch of none has zero weight gradients", "[fault-72]") {
-  for_dims([](auto d) {
+  for_convolutions([](auto d) {
     using D = decltype(d);
     for (const PadMode mode : {PadMode::zeros, PadMode::circular}) {
       const Tensor x = zeros(D::shape({0, 4})).requires_grad_(), w = ones(D::shape({6, 2}, 3)).requires_grad_();
@@ -154,7 +154,7 @@ TEST_CASE("CVE-2021-29524, CVE-2021-29538, CVE-2021-29522: a batch of none has z
 }
 
 TEST_CASE("CVE-2021-29540, CVE-2021-29520: channels that differ from the filter's", "[fault-74]") {
-  for_dims([](auto d) {
+  for_convolutions([](auto d) {
     using D = decltype(d);
     const Shape x = D::shape({1, 2}, 1), w = D::shape({1, 1}, 1);
     CHECK(D::error(x, w, {.stride = 66}) ==
@@ -173,7 +173,7 @@ TEST_CASE("CVE-2021-29540, CVE-2021-29520: channels that differ from the filter'
 }
 
 TEST_CASE("CVE-2021-29546: a bias of another length", "[fault-86]") {
-  for_dims([](auto d) {
+  for_convolutions([](auto d) {
     using D = decltype(d);
     for (const std::int64_t n : {0, 5})
       CHECK(D::error(D::shape({0, 4}), D::shape({6, 4}, 3), {}, zeros({n})) ==
@@ -224,7 +224,7 @@ TEST_CASE("tensorflow 47525, 25614: the input is never copied once for each tap"
 }
 
 TEST_CASE("pytorch 73190: sizes beyond 63 bits are refused before anything is allocated", "[fault-9]") {
-  for_dims([](auto d) {
+  for_convolutions([](auto d) {
     using D = decltype(d);
     const Shape x = D::shape({1, 1}, 5), w = D::shape({1, 1}, 3);
     CHECK(D::error(x, w, {.padding = kHuge}) ==
@@ -250,7 +250,7 @@ TEST_CASE("pytorch 73190: sizes beyond 63 bits are refused before anything is al
 }
 
 TEST_CASE("what does not fit is named in every number of dimensions") {
-  for_dims([](auto d) {
+  for_convolutions([](auto d) {
     using D = decltype(d);
     const Shape x = D::shape({2, 4}), w = D::shape({6, 4}, 3), flat = {5, 5};
     CHECK(D::error(D::shape({1, 2, 4}), w, {}) == cat(": wrong number of dimensions: expected ", D::n + 1,

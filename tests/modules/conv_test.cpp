@@ -4,21 +4,21 @@
 
 #include "support/accuracy.hpp"
 #include "support/catch.hpp"
+#include "support/infer.hpp"
+#include "support/values.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/registry.hpp"
 
 using namespace taper;
+using test::infer;
 namespace F = taper::nn::functional;
+using test::counted;
 using test::relative_error;
 
 namespace {
 
 using Numbers = std::vector<double>;
-
-Tensor counted(std::int64_t from, const Shape& shape) {
-  return arange(from, from + shape.numel(), 1, DType::float64).reshape(shape);
-}
 
 /// conv1d of 1, 2, ... , with the gradient 1, 2, ...
 struct Run {
@@ -34,10 +34,6 @@ struct Run {
 
 Numbers padded_with(PadMode mode) {
   return Run({1, 4}, tensor({{{1, 0, 0}}}, DType::float64), Tensor(), {.padding = 1, .padding_mode = mode}).y;
-}
-
-Shape infer(nn::Conv1dOptions options, const Shape& input) {
-  return nn::find_layer_type("Conv1d")->infer(&options, {&input, 1});
 }
 
 }  // namespace
@@ -169,18 +165,19 @@ TEST_CASE("Conv1d infers its input channels and refuses wrong ones") {
   const Shape input{1, 12, 25};
   CHECK(nn::find_layer_type("Conv1d")->infer(&options, {&input, 1}) == Shape{1, 32, 25});
   CHECK(options.in_channels == 12);
-  CHECK_THROWS_WITH(infer({.in_channels = 3, .out_channels = 5, .kernel_size = 2}, input),
+  CHECK_THROWS_WITH(infer(nn::Conv1dOptions{.in_channels = 3, .out_channels = 5, .kernel_size = 2}, input),
                     "conv1d: in_channels does not fit the input: expected 12, got 3 in [N, 12, 25]");
-  CHECK_THROWS_WITH(infer({.out_channels = 5, .kernel_size = 2}, {1, 25}),
+  CHECK_THROWS_WITH(infer(nn::Conv1dOptions{.out_channels = 5, .kernel_size = 2}, {1, 25}),
                     "conv1d: wrong number of dimensions: expected 3-D with the batch, got 2-D [N, 25]");
-  CHECK_THROWS_WITH(infer({.out_channels = 5, .kernel_size = 27}, input),
+  CHECK_THROWS_WITH(infer(nn::Conv1dOptions{.out_channels = 5, .kernel_size = 27}, input),
                     "conv1d: padded input is smaller than the dilated kernel: expected >= 27, got 25");
-  CHECK_THROWS_WITH(infer({.out_channels = 5, .kernel_size = 2, .groups = 0}, input),
+  CHECK_THROWS_WITH(infer(nn::Conv1dOptions{.out_channels = 5, .kernel_size = 2, .groups = 0}, input),
                     "conv1d: groups must be positive: expected >= 1, got 0");
-  CHECK_THROWS_WITH(infer({.out_channels = 5, .kernel_size = 2, .groups = 5}, input),
+  CHECK_THROWS_WITH(infer(nn::Conv1dOptions{.out_channels = 5, .kernel_size = 2, .groups = 5}, input),
                     "conv1d: in_channels must be divisible by groups: expected a multiple of 5, got 12");
   CHECK_THROWS_WITH(
-      infer({.out_channels = 5, .kernel_size = 3, .padding = 26, .padding_mode = PadMode::circular}, input),
+      infer(nn::Conv1dOptions{.out_channels = 5, .kernel_size = 3, .padding = 26, .padding_mode = PadMode::circular},
+            input),
       "conv1d: padding is too large for padding_mode circular: expected <= 25, got 26; input size 25");
 }
 

@@ -3,12 +3,14 @@
 #include "support/json_error.hpp"
 #include "support/kernel_check.hpp"
 #include "support/message_of.hpp"
+#include "support/numbers.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/conv_transpose.hpp"
 
 using namespace taper;
 using test::json_error;
+using test::kHuge;
 using test::message_of;
 namespace F = taper::nn::functional;
 
@@ -16,8 +18,6 @@ namespace F = taper::nn::functional;
 // every number of spatial dimensions.
 
 namespace {
-
-constexpr std::int64_t kHuge = std::int64_t{1} << 62;
 
 template <int N>
 struct Transposed {
@@ -49,7 +49,7 @@ struct Transposed {
 
 /// Calls `check` for one, two and three spatial dimensions.
 template <class Check>
-void for_dims(const Check& check) {
+void for_transposed(const Check& check) {
   check(Transposed<1>{});
   check(Transposed<2>{});
   check(Transposed<3>{});
@@ -58,7 +58,7 @@ void for_dims(const Check& check) {
 }  // namespace
 
 TEST_CASE("groups 0 of a transposed convolution (pytorch 85111, 71080, 91594)", "[fault-65]") {
-  for_dims([](auto d) {
+  for_transposed([](auto d) {
     using D = decltype(d);
     CHECK(D::error(D::shape({1, 1}, 1), D::shape({1, 1}, 1), {.groups = 0}) ==
           ": groups must be positive: expected >= 1, got 0");
@@ -71,7 +71,7 @@ TEST_CASE("groups 0 of a transposed convolution (pytorch 85111, 71080, 91594)", 
 
 TEST_CASE("stride or dilation 0 of a transposed convolution; of several the first bad one (pytorch 27598, 73193)",
           "[fault-67]") {
-  for_dims([](auto d) {
+  for_transposed([](auto d) {
     using D = decltype(d);
     const Shape x = D::shape({1, 1}, 4), w = D::shape({1, 1}, 3);
     CHECK(D::error(x, w, {.stride = 0}) == ": stride must be positive: expected >= 1, got 0");
@@ -91,7 +91,7 @@ TEST_CASE("stride or dilation 0 of a transposed convolution; of several the firs
 
 TEST_CASE("an empty filter or input of a transposed convolution (CVE-2021-29526, CVE-2021-37675, CVE-2021-41209)",
           "[fault-69]") {
-  for_dims([](auto d) {
+  for_transposed([](auto d) {
     using D = decltype(d);
     for (const Shape& w : {D::shape({0, 0}, 0), D::shape({0, 3}, 2), D::shape({4, 0}, 2)})
       CHECK(D::error(D::shape({2, 4}), w, {}) == cat(": weight has no channels: expected >= 1, got 0 in ", w));
@@ -109,7 +109,7 @@ TEST_CASE("an empty volume and an empty filter of another size, transposed (CVE-
 }
 
 TEST_CASE("a zero spatial extent of a transposed convolution is refused (CVE-2022-35996)", "[fault-71]") {
-  for_dims([](auto d) {
+  for_transposed([](auto d) {
     using D = decltype(d);
     for (const std::int64_t padding : {0, 1})
       CHECK(D::error(D::shape({1, 1}, 0), D::shape({1, 1}, 5), {.padding = padding}) ==
@@ -122,7 +122,7 @@ TEST_CASE("a zero spatial extent of a transposed convolution is refused (CVE-202
 
 TEST_CASE("a batch of none has zero weight gradients, transposed (CVE-2021-29524, CVE-2021-29538, CVE-2021-29522)",
           "[fault-72]") {
-  for_dims([](auto d) {
+  for_transposed([](auto d) {
     using D = decltype(d);
     const Tensor x = zeros(D::shape({0, 4})).requires_grad_(), w = ones(D::shape({4, 3}, 3)).requires_grad_();
     const Tensor b = ones({6}).requires_grad_();
@@ -136,7 +136,7 @@ TEST_CASE("a batch of none has zero weight gradients, transposed (CVE-2021-29524
 }
 
 TEST_CASE("channels that differ from the transposed filter's (CVE-2021-29540, CVE-2021-29520)", "[fault-74]") {
-  for_dims([](auto d) {
+  for_transposed([](auto d) {
     using D = decltype(d);
     const Shape x = D::shape({1, 2}, 1), w = D::shape({1, 1}, 1), grouped = D::shape({6, 3}, 2);
     CHECK(D::error(x, w, {.stride = 66}) ==
@@ -151,7 +151,7 @@ TEST_CASE("channels that differ from the transposed filter's (CVE-2021-29540, CV
 }
 
 TEST_CASE("a bias of another length, transposed (CVE-2021-29546)", "[fault-86]") {
-  for_dims([](auto d) {
+  for_transposed([](auto d) {
     using D = decltype(d);
     for (const std::int64_t n : {0, 3})
       CHECK(D::error(D::shape({0, 4}), D::shape({4, 3}, 2), {.groups = 2}, zeros({n})) ==
@@ -192,7 +192,7 @@ TEST_CASE("a permuted input gives the same bits every time, transposed (modular 
 
 TEST_CASE("sizes of transposed convolutions beyond 63 bits are refused before anything is allocated (pytorch 73190)",
           "[fault-9]") {
-  for_dims([](auto d) {
+  for_transposed([](auto d) {
     using D = decltype(d);
     const Shape x = D::shape({1, 1}, 5), w = D::shape({1, 1}, 3);
     const auto overflow = [](std::int64_t stride, std::int64_t padding) {

@@ -8,22 +8,22 @@
 #include "support/kernel_check.hpp"
 #include "support/message_of.hpp"
 #include "support/oracle_conv_transpose.hpp"
+#include "support/sizes.hpp"
 #include "support/spread.hpp"
+#include "support/values.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/registry.hpp"
 
 using namespace taper;
+using test::counted;
 using test::message_of;
 using test::relative_error;
+using test::sizes_of;
 namespace F = taper::nn::functional;
 
 namespace {
 
 using Numbers = std::vector<double>;
-
-Tensor counted(std::int64_t from, const Shape& shape) {
-  return arange(from, from + shape.numel(), 1, DType::float64).reshape(shape);
-}
 
 /// Numbers of 1/64, so that float32 holds what float64 has.
 Numbers drawn(std::size_t n, std::uint64_t seed) {
@@ -32,25 +32,18 @@ Numbers drawn(std::size_t n, std::uint64_t seed) {
   return values;
 }
 
-template <int N>
-nn::Sizes<N> sizes_of(const std::int64_t (&three)[3]) {
-  nn::Sizes<N> sizes;
-  std::copy(three + 3 - N, three + 3, sizes.values.begin());
-  return sizes;
-}
-
 /// A case of up to three dimensions; what is in front of the last N is 1.
-struct Case {
+struct TransposedCase {
   oracle::ConvTranspose p;
   int dims = 1;
   bool batched = true, bias = true;
 
-  static Case random(std::uint64_t seed) {
+  static TransposedCase random(std::uint64_t seed) {
     std::uint64_t position = 0;
     const auto below = [&](std::int64_t n) {
       return std::int64_t(random_bits(seed, Stream::data, position++) % std::uint64_t(n));
     };
-    Case c;
+    TransposedCase c;
     c.dims = 1 + int(below(3));
     c.batched = below(4) != 0;
     c.bias = below(3) != 0;
@@ -193,7 +186,7 @@ TEST_CASE("conv_transpose is the adjoint of conv") {
 TEST_CASE("transposed convolutions agree with their definition on 8,200 random cases in both types") {
   int count[4] = {}, uncovered = 0;
   for (std::uint64_t seed = 1; seed <= 8200; ++seed) {
-    const Case c = Case::random(seed);
+    const TransposedCase c = TransposedCase::random(seed);
     ++count[c.dims];
     uncovered += c.p.output_padding[2] >= c.p.stride[2];
     for (const DType dtype : {DType::float32, DType::float64}) {

@@ -15,7 +15,8 @@ namespace {
 
 Tensor table() { return tensor({{1.0, 2.0}, {3.0, 4.0}, {5.0, 6.0}}, DType::float64); }
 
-std::string json_error(const std::string& options, const std::string& input = R"({"shape": [3], "dtype": "int64"})") {
+std::string embedding_error(const std::string& options,
+                            const std::string& input = R"({"shape": [3], "dtype": "int64"})") {
   const std::string errors =
       config::parse_model(R"({"input": )" + input + R"(, "layers": [{"type": "Embedding")" + options + "}]}", "m.json")
           .errors;
@@ -161,27 +162,27 @@ TEST_CASE("an embedding refuses wrong types, tables and options") {
 }
 
 TEST_CASE("an embedding in JSON refuses what the layer refuses, and inputs that are no indices") {
-  CHECK(json_error(R"(, "num_embeddings": 5, "embedding_dim": 2)") == "no error");
-  CHECK(json_error("") == "error: /layers/0 (layer Embedding 0): missing key: expected num_embeddings, got none");
+  CHECK(embedding_error(R"(, "num_embeddings": 5, "embedding_dim": 2)") == "no error");
+  CHECK(embedding_error("") == "error: /layers/0 (layer Embedding 0): missing key: expected num_embeddings, got none");
   CHECK(
-      json_error(R"(, "num_embeddings": 5, "embedding_dim": 2, "padding_idx": 5)") ==
+      embedding_error(R"(, "num_embeddings": 5, "embedding_dim": 2, "padding_idx": 5)") ==
       "error: /layers/0/padding_idx (layer Embedding 0): embedding: padding_idx is no row of the table: expected -5 to "
       "4, got 5; shapes: input [3] int64 -> Embedding");
-  CHECK(json_error(R"(, "num_embeddings": 0, "embedding_dim": 2)") ==
+  CHECK(embedding_error(R"(, "num_embeddings": 0, "embedding_dim": 2)") ==
         "error: /layers/0/num_embeddings (layer Embedding 0): expected >= 1, got 0");
-  CHECK(json_error(R"(, "num_embeddings": 9223372036854775807, "embedding_dim": 2)") ==
+  CHECK(embedding_error(R"(, "num_embeddings": 9223372036854775807, "embedding_dim": 2)") ==
         "error: /layers/0 (layer Embedding 0): shape: number of elements overflows 64 bits: expected a "
         "product below 2^63, got 2 in dimension 1; shapes: input [3] int64 -> Embedding");
-  CHECK(json_error(R"(, "num_embeddings": 5, "embedding_dim": 2, "sparse": false)") ==
+  CHECK(embedding_error(R"(, "num_embeddings": 5, "embedding_dim": 2, "sparse": false)") ==
         "error: /layers/0/sparse (layer Embedding 0): unknown key: expected type, name, inputs, num_embeddings, "
         "embedding_dim, padding_idx, max_norm, norm_type or scale_grad_by_freq");
-  CHECK(json_error(R"(, "num_embeddings": 5, "embedding_dim": 2, "max_norm": 1.5, "norm_type": 1)") == "no error");
-  CHECK(json_error(R"(, "num_embeddings": 5, "embedding_dim": 2, "max_norm": -1)") ==
+  CHECK(embedding_error(R"(, "num_embeddings": 5, "embedding_dim": 2, "max_norm": 1.5, "norm_type": 1)") == "no error");
+  CHECK(embedding_error(R"(, "num_embeddings": 5, "embedding_dim": 2, "max_norm": -1)") ==
         "error: /layers/0/max_norm (layer Embedding 0): expected >= 0, got -1");
-  CHECK(json_error(R"(, "num_embeddings": 5, "embedding_dim": 2, "norm_type": "inf")") ==
+  CHECK(embedding_error(R"(, "num_embeddings": 5, "embedding_dim": 2, "norm_type": "inf")") ==
         "error: /layers/0/norm_type (layer Embedding 0): expected a number, got a string \"inf\"");
   CHECK(
-      json_error(R"(, "num_embeddings": 5, "embedding_dim": 2)", R"({"shape": [3]})") ==
+      embedding_error(R"(, "num_embeddings": 5, "embedding_dim": 2)", R"({"shape": [3]})") ==
       "error: /layers/0 (layer Embedding 0): Embedding takes another element type: expected int64, got a floating one "
       "from \"input\"; declare the input with \"dtype\": \"int64\"");
 }

@@ -28,7 +28,7 @@ Tensor plain(nn::Conv1d& conv, const Tensor& x, std::int64_t length) { return av
 std::vector<float> elements(const Tensor& x) { return x.detach().to_vector<float>(); }
 
 /// Results, parameters and gradients of three steps; `plan`: what is replayed.
-std::vector<std::vector<float>> trace(const Setup& s, Head head, bool replayed, bool trains, std::string* plan) {
+std::vector<std::vector<float>> three_steps(const Setup& s, Head head, bool replayed, bool trains, std::string* plan) {
   manual_seed(17);
   nn::Conv1d conv{{.in_channels = s.in,
                    .out_channels = s.out,
@@ -67,7 +67,7 @@ std::vector<std::vector<float>> trace(const Setup& s, Head head, bool replayed, 
 void check_same(const Setup& s, Head head, bool expect_fused, bool trains = true) {
   CAPTURE(s.batch, s.in, s.out, s.length, s.kernel, trains);
   std::string plan;
-  const auto eager = trace(s, head, false, trains, nullptr), replayed = trace(s, head, true, trains, &plan);
+  const auto eager = three_steps(s, head, false, trains, nullptr), replayed = three_steps(s, head, true, trains, &plan);
   REQUIRE(eager.size() == replayed.size());
   for (std::size_t i = 0; i < eager.size(); ++i) CHECK(test::same_bits(eager[i], replayed[i]));
   kernels::ConvParams p{.batch = 1, .in_channels = 1, .out_channels = 1};

@@ -9,43 +9,43 @@
 #include "taper/nn/registry.hpp"
 
 using namespace taper;
-using json = nlohmann::ordered_json;  // the order of a case's inputs and outputs counts
+using nlohmann::ordered_json;  // the order of a case's inputs and outputs counts
 
 namespace {
 
-const nn::LayerType& type_of(const json& layer) {
+const nn::LayerType& type_of(const ordered_json& layer) {
   const auto name = layer.at("type").get<std::string>();
   const nn::LayerType* type = nn::find_layer_type(name);
   if (!type) throw std::runtime_error("no layer of type " + name);
   return *type;
 }
 
-Shared<nn::Module> build_layer(const json& layer) {
+Shared<nn::Module> build_layer(const ordered_json& layer) {
   const nn::LayerType& type = type_of(layer);
   return type.make(test::options_from(type, layer).get());
 }
 
 /// The model as a model file describes it.
-Shared<nn::Module> build_model(const json& model) {
+Shared<nn::Module> build_model(const ordered_json& model) {
   const config::LoadedModel loaded = config::parse_model(model.dump(), "stored");
   if (!loaded.model.complete) throw std::runtime_error(loaded.errors);
   return config::build_model(loaded.model);
 }
 
 /// The largest finite number, or `least`.
-double largest(const Tensor& expected, double least) {
+double largest_finite(const Tensor& expected, double least) {
   for (const double value : expected.to_vector<double>())
     if (std::isfinite(value)) least = std::max(least, std::abs(value));
   return least;
 }
 
 /// What a float32 run may be off by: a millionth of the largest number.
-test::Tolerance float32_tolerance(const Tensor& expected) { return {1e-6, largest(expected, 1), 1e37}; }
+test::Tolerance float32_tolerance(const Tensor& expected) { return {1e-6, largest_finite(expected, 1), 1e37}; }
 
 /// Numbers that are small beside the largest are what was left of a sum: they need not be exact to all their places.
 test::Tolerance float64_tolerance(const Tensor& expected) {
   test::Tolerance tolerance = test::kFloat64Tolerance;
-  tolerance.floor = std::max(tolerance.floor, largest(expected, 0) / 16);
+  tolerance.floor = std::max(tolerance.floor, largest_finite(expected, 0) / 16);
   return tolerance;
 }
 
@@ -58,13 +58,13 @@ std::string difference(const Tensor& got, const Tensor& expected, DType dtype) {
 }
 
 /// Null stands for an undefined tensor.
-Tensor tensor_or_none(const json& stored, DType dtype) {
+Tensor tensor_or_none(const ordered_json& stored, DType dtype) {
   return stored.is_null() ? Tensor() : test::golden_tensor(stored, dtype);
 }
 
 /// The stored tensors of `key`: one alone under its singular ("input", named so), or an object or a list under its
 /// plural.
-std::vector<NamedTensor> tensors_of(const json& item, const std::string& key, DType dtype) {
+std::vector<NamedTensor> tensors_of(const ordered_json& item, const std::string& key, DType dtype) {
   if (item.contains(key)) return {{key, tensor_or_none(item.at(key), dtype)}};
   std::vector<NamedTensor> all;
   for (const auto& [name, stored] : item.at(key + "s").items()) all.push_back({name, tensor_or_none(stored, dtype)});
@@ -80,11 +80,11 @@ void backward(const std::vector<Tensor>& outputs, const std::vector<NamedTensor>
   total.backward();
 }
 
-void load(nn::Module& module, const json& item, DType dtype) {
+void load(nn::Module& module, const ordered_json& item, DType dtype) {
   module.to(dtype);
   nn::StateDict state;
   for (const char* key : {"parameters", "buffers"}) {
-    const json tensors = item.value(key, json::object());
+    const ordered_json tensors = item.value(key, ordered_json::object());
     for (const auto& [name, stored] : tensors.items()) state.push_back({name, test::golden_tensor(stored, dtype)});
   }
   module.load_state_dict(state);
@@ -92,7 +92,7 @@ void load(nn::Module& module, const json& item, DType dtype) {
 }
 
 /// What one stored case and the module differ in, each with its name; empty if nothing.
-std::vector<std::string> differences(nn::Module& module, const json& item, DType dtype) {
+std::vector<std::string> differences(nn::Module& module, const ordered_json& item, DType dtype) {
   load(module, item, dtype);
   std::vector<Tensor> inputs;
   for (const auto& [name, tensor] : tensors_of(item, "input", dtype)) {
@@ -116,7 +116,7 @@ std::vector<std::string> differences(nn::Module& module, const json& item, DType
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].defined()) note(gradients.at(i).name, difference(inputs[i].grad(), gradients[i].tensor, dtype));
   const auto compare = [&](const std::string& key, const std::vector<NamedTensor>& actual) {
-    const json stored = item.value(key, json::object());
+    const ordered_json stored = item.value(key, ordered_json::object());
     if (actual.size() != stored.size()) return note(key, "another number of them");
     for (const auto& [name, tensor] : actual)
       note(name, difference(tensor, tensor_or_none(stored.at(name), DType::float64), dtype));
@@ -149,9 +149,9 @@ std::vector<std::string> layer_files() {
 /// Runs all cases of a file in both types.
 template <class Build>
 void check_file(const std::string& name, const Build& build) {
-  const json golden = test::read_golden<json>(name);
+  const ordered_json golden = test::read_golden<ordered_json>(name);
   CHECK(golden.at("cases").size() > 9);
-  for (const json& item : golden.at("cases"))
+  for (const ordered_json& item : golden.at("cases"))
     for (const DType dtype : {DType::float64, DType::float32}) {
       INFO(name << ": " << item.at("name") << ", " << name_of(dtype));
       try {
@@ -183,20 +183,20 @@ struct Mixed : nn::Module {
 TEST_CASE("every layer gives PyTorch's stored outputs and gradients") {
   CHECK(layer_files().size() >= 5);
   for (const std::string& name : layer_files())
-    check_file(name, [](const json& item) { return build_layer(item.at("layer")); });
+    check_file(name, [](const ordered_json& item) { return build_layer(item.at("layer")); });
 }
 
 TEST_CASE("models give PyTorch's stored outputs and gradients") {
   for (const char* file : {"layers_model.json", "models_wired.json", "models_drawn.json"})
-    check_file(file, [](const json& item) { return build_model(item.at("model")); });
+    check_file(file, [](const ordered_json& item) { return build_model(item.at("model")); });
 }
 
 TEST_CASE("inference from shapes agrees with the stored outputs of all batched cases") {
   int checked = 0;
   for (const std::string& name : layer_files()) {
-    const json golden = test::read_golden<json>(name);
-    for (const json& item : golden.at("cases")) {
-      json layer = item.at("layer");
+    const ordered_json golden = test::read_golden<ordered_json>(name);
+    for (const ordered_json& item : golden.at("cases")) {
+      ordered_json layer = item.at("layer");
       const nn::LayerType& type = type_of(layer);
       std::vector<Shape> inputs;
       for (const auto& input : tensors_of(item, "input", DType::float64)) {
@@ -216,14 +216,14 @@ TEST_CASE("inference from shapes agrees with the stored outputs of all batched c
 }
 
 TEST_CASE("the comparison with stored layers notices each kind of mistake") {
-  json item = test::read_golden<json>("layers_linear.json").at("cases").at(0);
+  ordered_json item = test::read_golden<ordered_json>("layers_linear.json").at("cases").at(0);
   REQUIRE(item.at("layer").at("type") == "Linear");
-  const auto noticed = [&](const json& changed) {
+  const auto noticed = [&](const ordered_json& changed) {
     return differences(*build_layer(changed.at("layer")), changed, DType::float64).size();
   };
   CHECK(noticed(item) == 0);
-  const auto nudge = [](json& number) { number = number.get<double>() + 1e-9; };
-  json output = item, gradient = item, weight = item, absent = item;
+  const auto nudge = [](ordered_json& number) { number = number.get<double>() + 1e-9; };
+  ordered_json output = item, gradient = item, weight = item, absent = item;
   nudge(output["output"]["data"][1]);
   nudge(gradient["grad_input"]["data"][1]);
   nudge(weight["grad_parameters"]["weight"]["data"][1]);
@@ -237,27 +237,27 @@ TEST_CASE("the comparison with stored layers notices each kind of mistake") {
 }
 
 TEST_CASE("a stored case may have several inputs and outputs, and buffers that a step changes") {
-  const json item = json::parse(R"({"name": "mixed", "mode": "train",
+  const ordered_json item = ordered_json::parse(R"({"name": "mixed", "mode": "train",
     "inputs": {"left": {"shape": [2], "data": [3, 5]}, "also": {"shape": [2], "data": [1, 2]}},
     "parameters": {"w": {"shape": [], "data": [7]}}, "buffers": {"seen": {"shape": [], "data": [11]}},
     "outputs": {"sum": {"shape": [2], "data": [20, 33]}, "product": {"shape": [2], "data": [3, 10]}},
     "grad_outputs": [{"shape": [2], "data": [1, 10]}, {"shape": [2], "data": [100, 200]}],
     "grad_inputs": {"left": {"shape": [2], "data": [107, 470]}, "also": {"shape": [2], "data": [299, 990]}},
     "grad_parameters": {"w": {"shape": [], "data": [53]}}, "buffers_after": {"seen": {"shape": [], "data": [19]}}})");
-  const auto found = [](const json& changed) {
+  const auto found = [](const ordered_json& changed) {
     Mixed module;
     return joined(differences(module, changed, DType::float64));
   };
   CHECK(found(item) == "");
   for (const char* key : {"outputs", "grad_inputs", "grad_parameters", "buffers_after"}) {
-    json changed = item;
+    ordered_json changed = item;
     const auto last = std::prev(changed[key].end());
     (*last)["data"][0] = 1000;
     INFO(key);
     CHECK(found(changed).find("mixed: " + last.key() + ": element 0: ") == 0);
   }
-  json fewer = item, without = item;
-  fewer["buffers_after"] = json::object();
+  ordered_json fewer = item, without = item;
+  fewer["buffers_after"] = ordered_json::object();
   CHECK(found(fewer) == "mixed: buffers_after: another number of them\n");
   without["outputs"].erase("product");
   CHECK(found(without) == "mixed: outputs: 2, expected 1\n");

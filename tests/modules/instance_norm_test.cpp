@@ -1,5 +1,6 @@
 #include "support/accuracy.hpp"
 #include "support/catch.hpp"
+#include "support/infer.hpp"
 #include "support/json_error.hpp"
 #include "support/kernel_check.hpp"
 #include "taper/autograd.hpp"
@@ -9,17 +10,13 @@
 #include "taper/ops.hpp"
 
 using namespace taper;
+using test::infer;
 namespace F = taper::nn::functional;
 using test::relative_error;
 
 namespace {
 
 using Doubles = std::vector<double>;
-
-template <class Options>
-Shape infer(Options options, const Shape& input) {
-  return nn::find_layer_type(Options::kType)->infer(&options, {&input, 1});
-}
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include "support/accuracy.hpp"
 #include "support/catch.hpp"
+#include "support/infer.hpp"
 #include "support/json_error.hpp"
 #include "support/kernel_check.hpp"
 #include "taper/autograd.hpp"
@@ -11,17 +12,13 @@
 #include "taper/ops.hpp"
 
 using namespace taper;
+using test::infer;
 namespace F = taper::nn::functional;
 using test::relative_error;
 
 namespace {
 
 using Doubles = std::vector<double>;
-
-template <class Options>
-Shape infer(Options options, const Shape& input) {
-  return nn::find_layer_type(Options::kType)->infer(&options, {&input, 1});
-}
 
 }  // namespace
 

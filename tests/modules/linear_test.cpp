@@ -2,22 +2,16 @@
 
 #include "support/accuracy.hpp"
 #include "support/catch.hpp"
+#include "support/infer.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/registry.hpp"
 #include "taper/ops.hpp"
 
 using namespace taper;
+using test::infer;
 namespace F = taper::nn::functional;
 using test::relative_error;
-
-namespace {
-
-Shape infer(nn::LinearOptions options, const Shape& input) {
-  return nn::find_layer_type("Linear")->infer(&options, {&input, 1});
-}
-
-}  // namespace
 
 TEST_CASE("linear gives PyTorch's values and gradients") {
   const Tensor x = tensor({{1, 2, 3}, {4, 5, 6}}, DType::float64).requires_grad_();
@@ -98,16 +92,16 @@ TEST_CASE("Linear infers its input features and refuses wrong ones") {
   const Shape input{2, 7, 5};
   CHECK(nn::find_layer_type("Linear")->infer(&options, {&input, 1}) == Shape{2, 7, 3});
   CHECK(options.in_features == 5);
-  CHECK(infer({.in_features = 5, .out_features = 3}, input) == Shape{2, 7, 3});
+  CHECK(infer(nn::LinearOptions{.in_features = 5, .out_features = 3}, input) == Shape{2, 7, 3});
   CHECK_THROWS_WITH(
-      infer({.in_features = 32, .out_features = 9}, {1, 32, 1}),
+      infer(nn::LinearOptions{.in_features = 32, .out_features = 9}, {1, 32, 1}),
       "linear: in_features does not fit the input: expected 1, got 32 in [N, 32, 1]; a Flatten or squeeze "
       "may be missing");
-  CHECK_THROWS_WITH(infer({.in_features = 11, .out_features = 9}, {1, 7}),
+  CHECK_THROWS_WITH(infer(nn::LinearOptions{.in_features = 11, .out_features = 9}, {1, 7}),
                     "linear: in_features does not fit the input: expected 7, got 11 in [N, 7]");
-  CHECK_THROWS_WITH(infer({.out_features = 9}, {1}),
+  CHECK_THROWS_WITH(infer(nn::LinearOptions{.out_features = 9}, {1}),
                     "linear: input has no features: expected [N, *, in_features], got [N]");
-  CHECK_THROWS_WITH(infer({.out_features = std::int64_t{1} << 62}, {1, 7}),
+  CHECK_THROWS_WITH(infer(nn::LinearOptions{.out_features = std::int64_t{1} << 62}, {1, 7}),
                     "shape: number of elements overflows 64 bits: expected a product below 2^63, got 7 in dimension 1");
 }
 

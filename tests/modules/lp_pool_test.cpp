@@ -6,21 +6,23 @@
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "support/json_error.hpp"
+#include "support/numbers.hpp"
+#include "support/values.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/pool.hpp"
 
 using namespace taper;
+using test::kNaN;
+using test::row;
 namespace F = taper::nn::functional;
 using Values = std::vector<double>;
 
 namespace {
 
-Tensor row(const Values& values) { return from_data(values, {1, std::int64_t(values.size())}).requires_grad_(); }
-
 /// The output and the gradient of its sum; NaN is NaN.
-void check(const Values& x, const nn::LPPool1dOptions& options, const Values& y, const Values& dx) {
-  const Tensor input = row(x);
+void check_lp_pool(const Values& x, const nn::LPPool1dOptions& options, const Values& y, const Values& dx) {
+  const Tensor input = row(x).requires_grad_();
   const Tensor output = F::lp_pool1d(input, options);
   output.sum().backward();
   const auto close = [&](const Tensor& got, const Values& expected) {
@@ -34,31 +36,29 @@ void check(const Values& x, const nn::LPPool1dOptions& options, const Values& y,
   close(input.grad(), dx);
 }
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 }  // namespace
 
 TEST_CASE("lp_pool1d takes no absolute value: odd powers keep signs, roots of negative sums are NaN") {
-  check({1, 2, 3, 4, 5, 6}, {.norm_type = 2, .kernel_size = 2}, {2.2361, 5, 7.8102},
-        {.4472, .8944, .6, .8, .6402, .7682});
-  check({-1, -3, 2, 1}, {.norm_type = 1, .kernel_size = 2}, {-4, 3}, {1, 1, 1, 1});
-  check({-1, -3, 2, 1}, {.norm_type = 2, .kernel_size = 2}, {3.1623, 2.2361}, {-.3162, -.9487, .8944, .4472});
-  check({-1, -3, 2, 1}, {.norm_type = 3, .kernel_size = 2}, {kNan, 2.0801}, {kNan, kNan, .9245, .2311});
-  check({-1, 4}, {.norm_type = 0.5, .kernel_size = 2}, {kNan}, {kNan, kNan});
+  check_lp_pool({1, 2, 3, 4, 5, 6}, {.norm_type = 2, .kernel_size = 2}, {2.2361, 5, 7.8102},
+                {.4472, .8944, .6, .8, .6402, .7682});
+  check_lp_pool({-1, -3, 2, 1}, {.norm_type = 1, .kernel_size = 2}, {-4, 3}, {1, 1, 1, 1});
+  check_lp_pool({-1, -3, 2, 1}, {.norm_type = 2, .kernel_size = 2}, {3.1623, 2.2361}, {-.3162, -.9487, .8944, .4472});
+  check_lp_pool({-1, -3, 2, 1}, {.norm_type = 3, .kernel_size = 2}, {kNaN, 2.0801}, {kNaN, kNaN, .9245, .2311});
+  check_lp_pool({-1, 4}, {.norm_type = 0.5, .kernel_size = 2}, {kNaN}, {kNaN, kNaN});
 }
 
 TEST_CASE("where a window's sum is 0 no gradient flows") {
-  check({0, 0, 1, 2}, {.norm_type = 1, .kernel_size = 2}, {0, 3}, {0, 0, 1, 1});
-  check({0, 0, 1, 2}, {.norm_type = 2, .kernel_size = 2}, {0, 2.2361}, {0, 0, .4472, .8944});
-  check({-1, 1}, {.norm_type = 3, .kernel_size = 2}, {0}, {0, 0});
-  check({-1, 1}, {.norm_type = 1, .kernel_size = 2}, {0}, {0, 0});
+  check_lp_pool({0, 0, 1, 2}, {.norm_type = 1, .kernel_size = 2}, {0, 3}, {0, 0, 1, 1});
+  check_lp_pool({0, 0, 1, 2}, {.norm_type = 2, .kernel_size = 2}, {0, 2.2361}, {0, 0, .4472, .8944});
+  check_lp_pool({-1, 1}, {.norm_type = 3, .kernel_size = 2}, {0}, {0, 0});
+  check_lp_pool({-1, 1}, {.norm_type = 1, .kernel_size = 2}, {0}, {0, 0});
   // A power below 1 has an infinite slope at 0, as in PyTorch.
-  check({0, 0}, {.norm_type = 0.5, .kernel_size = 2}, {0}, {kNan, kNan});
+  check_lp_pool({0, 0}, {.norm_type = 0.5, .kernel_size = 2}, {0}, {kNaN, kNaN});
 }
 
 TEST_CASE("a window cut off by ceil_mode is multiplied by the whole kernel") {
-  check({1, 2, 3, 4, 5}, {.norm_type = 2, .kernel_size = 2, .ceil_mode = true}, {2.2361, 5, 7.0711},
-        {.4472, .8944, .6, .8, 1.4142});
+  check_lp_pool({1, 2, 3, 4, 5}, {.norm_type = 2, .kernel_size = 2, .ceil_mode = true}, {2.2361, 5, 7.0711},
+                {.4472, .8944, .6, .8, 1.4142});
   const auto description = nn::LPPool2d({.norm_type = 2, .kernel_size = {2, 3}, .ceil_mode = true}).describe({3, 4});
   CHECK(description.multiplier == 6);
   CHECK(description.divisor({1, 1}) == 1);
@@ -90,8 +90,8 @@ TEST_CASE("with p = 1 lp pools are average pools times the kernel's volume, in e
 
 TEST_CASE("an infinite p gives the largest or the smallest magnitude") {
   const double infinite = std::numeric_limits<double>::infinity();
-  check({1, -2, 3, 4, 5}, {.norm_type = infinite, .kernel_size = 2}, {2, 4}, {0, -1, 0, 1, 0});
-  check({1, -2, 3, -4, 5}, {.norm_type = -infinite, .kernel_size = 2}, {1, 3}, {1, 0, 1, 0, 0});
+  check_lp_pool({1, -2, 3, 4, 5}, {.norm_type = infinite, .kernel_size = 2}, {2, 4}, {0, -1, 0, 1, 0});
+  check_lp_pool({1, -2, 3, -4, 5}, {.norm_type = -infinite, .kernel_size = 2}, {1, 3}, {1, 0, 1, 0, 0});
   const Tensor x = from_data(Values{1, -7, 3, -5, 2, 6, 4, -8}, {1, 2, 2, 2});
   const auto values = [](const Tensor& y) { return y.to_vector<double>(); };
   CHECK(values(F::lp_pool2d(x, {.norm_type = infinite, .kernel_size = {2, 1}})) == Values{3, 7, 4, 8});
@@ -111,7 +111,7 @@ TEST_CASE("lp pools refuse bad options and inputs by their own name") {
                     "lp_pool1d: norm_type must be a number other than 0: expected one, got 0");
   CHECK_THROWS_WITH(nn::LPPool2d({.kernel_size = 2}),
                     "lp_pool2d: norm_type must be a number other than 0: expected one, got 0");
-  CHECK_THROWS_WITH(nn::LPPool1d({.norm_type = kNan, .kernel_size = 2}),
+  CHECK_THROWS_WITH(nn::LPPool1d({.norm_type = kNaN, .kernel_size = 2}),
                     "LPPool1d: norm_type is out of range: expected a number, got nan");
   CHECK_THROWS_WITH(F::lp_pool2d(ones({2, 3, 5}), {.norm_type = 2, .kernel_size = {2, 0}}),
                     "lp_pool2d: kernel_size must be positive: expected >= 1, got 0 in dimension 1");

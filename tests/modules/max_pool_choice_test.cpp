@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <limits>
 
 #include "support/catch.hpp"
 #include "support/draw.hpp"
 #include "support/kernel_check.hpp"
 #include "support/max_pools.hpp"
+#include "support/numbers.hpp"
 #include "support/oracle_max_pool.hpp"
 #include "support/spread.hpp"
 #include "taper/autograd.hpp"
@@ -12,6 +12,8 @@
 
 // What max pools choose where other frameworks chose wrong, and where their windows end.
 using namespace taper;
+using test::kInf;
+using test::kNaN;
 using test::pooled_both;
 using test::same_values;
 namespace F = taper::nn::functional;
@@ -20,9 +22,6 @@ using Values = std::vector<double>;
 using Indices = std::vector<std::int64_t>;
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// Values, indices and the gradient of the sum.
 struct Step {
@@ -40,7 +39,7 @@ Step step(const Tensor& x, const O& options) {
           leaf.grad().to_vector<double>()};
 }
 
-Tensor row(const Values& x) { return from_data(x, {1, 1, std::int64_t(x.size())}); }
+Tensor channel(const Values& x) { return from_data(x, {1, 1, std::int64_t(x.size())}); }
 
 /// The largest element of [first, last) of a row.
 double largest(const Values& x, std::int64_t first, std::int64_t last) {
@@ -71,25 +70,25 @@ TEST_CASE("CVE-2021-37674, CVE-2021-29574: the gradient of an empty batch is emp
 }
 
 TEST_CASE("pytorch 1465: a window of minus infinity or NaN alone chooses within itself", "[fault-45]") {
-  const Step low = step(row(Values(4, -kInf)), nn::MaxPool1dOptions{.kernel_size = 2});
+  const Step low = step(channel(Values(4, -kInf)), nn::MaxPool1dOptions{.kernel_size = 2});
   CHECK(low.values == Values{-kInf, -kInf});
   CHECK(low.indices == Indices{0, 2});
   CHECK(low.gradient == Values{1, 0, 1, 0});
-  const Step nan = step(row(Values(4, kNaN)), nn::MaxPool1dOptions{.kernel_size = 2});
+  const Step nan = step(channel(Values(4, kNaN)), nn::MaxPool1dOptions{.kernel_size = 2});
   CHECK(same_values(nan.values, {kNaN, kNaN}));
   CHECK(nan.indices == Indices{1, 3});
   CHECK(nan.gradient == Values{0, 1, 0, 1});
   const Step plane =
-      step(row(Values(6, -kInf)).reshape({1, 2, 3}), nn::MaxPool2dOptions{.kernel_size = 2, .padding = 1});
+      step(channel(Values(6, -kInf)).reshape({1, 2, 3}), nn::MaxPool2dOptions{.kernel_size = 2, .padding = 1});
   CHECK(plane.indices == Indices{0, 1, 3, 4});
   const Step block =
-      step(row(Values(8, -kInf)).reshape({1, 2, 2, 2}), nn::MaxPool3dOptions{.kernel_size = 2, .padding = 1});
+      step(channel(Values(8, -kInf)).reshape({1, 2, 2, 2}), nn::MaxPool3dOptions{.kernel_size = 2, .padding = 1});
   CHECK(block.indices == Indices{0, 1, 2, 3, 4, 5, 6, 7});
 }
 
 TEST_CASE("pytorch 7645: NaN is not lost, and takes the gradient", "[fault-46]") {
   const auto check = [](const Values& x, const Values& gradient) {
-    const Step found = step(row(x), A1{.output_size = 1});
+    const Step found = step(channel(x), A1{.output_size = 1});
     CHECK(same_values(found.values, {kNaN}));
     CHECK(found.gradient == gradient);
   };
@@ -107,12 +106,13 @@ TEST_CASE("pytorch 7645: NaN is not lost, and takes the gradient", "[fault-46]")
 }
 
 TEST_CASE("of equal values the first takes the value and the whole gradient", "[fault-49]") {
-  const Step found = step(row({7, 7, 7, 7}), nn::MaxPool1dOptions{.kernel_size = 2});
+  const Step found = step(channel({7, 7, 7, 7}), nn::MaxPool1dOptions{.kernel_size = 2});
   CHECK(found.indices == Indices{0, 2});
   CHECK(found.gradient == Values{1, 0, 1, 0});
-  CHECK(step(row(Values(100, 7.0)), A1{.output_size = 1}).indices == Indices{0});
-  CHECK(step(row(Values(105, 7.0)).reshape({1, 3, 5, 7}), nn::MaxPool3dOptions{.kernel_size = {3, 2, 7}, .stride = 2})
-            .indices == Indices{0, 14});
+  CHECK(step(channel(Values(100, 7.0)), A1{.output_size = 1}).indices == Indices{0});
+  CHECK(
+      step(channel(Values(105, 7.0)).reshape({1, 3, 5, 7}), nn::MaxPool3dOptions{.kernel_size = {3, 2, 7}, .stride = 2})
+          .indices == Indices{0, 14});
 }
 
 TEST_CASE("modular 6712: a max pool with large padding of a permuted input gives the same bits every time",

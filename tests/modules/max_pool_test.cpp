@@ -1,12 +1,12 @@
 #include "taper/nn/max_pool.hpp"
 
 #include <cmath>
-#include <limits>
 
 #include "config/model_json.hpp"
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
 #include "support/max_pools.hpp"
+#include "support/numbers.hpp"
 #include "support/oracle_max_pool.hpp"
 #include "support/spread.hpp"
 #include "taper/autograd.hpp"
@@ -15,6 +15,8 @@
 #include "taper/ops.hpp"
 
 using namespace taper;
+using test::kInf;
+using test::kNaN;
 using test::options_of;
 using test::pooled;
 using test::pooled_both;
@@ -24,9 +26,6 @@ using Values = std::vector<double>;
 using Indices = std::vector<std::int64_t>;
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// Pools a row as 1-d, 2-d and 3-d; the loss weighs the outputs 1, 2, 3, ...
 template <class O>

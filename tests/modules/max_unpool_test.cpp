@@ -4,6 +4,7 @@
 #include "support/kernel_check.hpp"
 #include "support/message_of.hpp"
 #include "support/spread.hpp"
+#include "support/values.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/max_pool.hpp"
@@ -11,12 +12,12 @@
 
 using namespace taper;
 using test::message_of;
+using test::row;
 namespace F = taper::nn::functional;
 using Values = std::vector<double>;
 
 namespace {
 
-Tensor row(const Values& x) { return from_data(x, {1, std::int64_t(x.size())}); }
 Tensor places(const std::vector<std::int64_t>& at, const Shape& shape = {}) {
   const Tensor indices = from_data(at, {1, std::int64_t(at.size())});
   return shape.rank() == 0 ? indices : indices.reshape(shape);

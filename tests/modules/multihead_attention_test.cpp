@@ -14,7 +14,7 @@ using namespace taper;
 namespace {
 
 template <class... Inputs>
-Shape infer(nn::MultiheadAttentionOptions options, const Inputs&... inputs) {
+Shape infer_attention(nn::MultiheadAttentionOptions options, const Inputs&... inputs) {
   const std::vector<Shape> shapes = {inputs...};
   return nn::find_layer_type("MultiheadAttention")->infer(&options, shapes);
 }
@@ -188,28 +188,29 @@ TEST_CASE("MultiheadAttention's constructor refuses what no input could make val
 }
 
 TEST_CASE("MultiheadAttention infers embed_dim and refuses wrong shapes, from JSON too") {
-  CHECK(infer({.num_heads = 2}, Shape{5, 3, 6}) == Shape{5, 3, 6});
-  CHECK(infer({.num_heads = 2, .kdim = 5}, Shape{3, 2, 6}, Shape{11, 2, 5}, Shape{11, 2, 6}) == Shape{3, 2, 6});
-  CHECK_THROWS_WITH(infer({.embed_dim = 4, .num_heads = 2}, Shape{1, 3, 6}),
+  CHECK(infer_attention({.num_heads = 2}, Shape{5, 3, 6}) == Shape{5, 3, 6});
+  CHECK(infer_attention({.num_heads = 2, .kdim = 5}, Shape{3, 2, 6}, Shape{11, 2, 5}, Shape{11, 2, 6}) ==
+        Shape{3, 2, 6});
+  CHECK_THROWS_WITH(infer_attention({.embed_dim = 4, .num_heads = 2}, Shape{1, 3, 6}),
                     "multihead_attention: embed_dim does not fit the input: expected 6, got 4 in [N, 3, 6]");
-  CHECK_THROWS_WITH(infer({.num_heads = 4}, Shape{1, 3, 6}),
+  CHECK_THROWS_WITH(infer_attention({.num_heads = 4}, Shape{1, 3, 6}),
                     "multihead_attention: num_heads does not divide embed_dim: expected a divisor of 6, got 4");
-  CHECK_THROWS_WITH(infer({.num_heads = 2}, Shape{1, 3, 6}, Shape{1, 3, 6}),
+  CHECK_THROWS_WITH(infer_attention({.num_heads = 2}, Shape{1, 3, 6}, Shape{1, 3, 6}),
                     "MultiheadAttention: takes the query alone, or query, key and value and up to two masks: expected "
                     "1 or 3 to 5 inputs, got 2");
-  CHECK_THROWS_WITH(infer({.num_heads = 2}, Shape{6}),
+  CHECK_THROWS_WITH(infer_attention({.num_heads = 2}, Shape{6}),
                     "multihead_attention: wrong number of dimensions: expected 2-D unbatched or 3-D batched input, got "
                     "1-D [6]");
   const nn::MultiheadAttentionOptions first{.num_heads = 2, .batch_first = true};
   const Shape q{1, 3, 6}, k{1, 5, 6};
-  CHECK(infer(first, q, k, k, Shape{1, 5}, Shape{1, 5}) == q);
-  CHECK(infer(first, q, k, k, Shape{1, 5}, Shape{1, 3, 5}) == q);
-  CHECK_THROWS_WITH(infer(first, q, k, k, Shape{1, 7}),
+  CHECK(infer_attention(first, q, k, k, Shape{1, 5}, Shape{1, 5}) == q);
+  CHECK(infer_attention(first, q, k, k, Shape{1, 5}, Shape{1, 3, 5}) == q);
+  CHECK_THROWS_WITH(infer_attention(first, q, k, k, Shape{1, 7}),
                     "multihead_attention: key_padding_mask does not fit the key: expected [N, 5], got [1, 7]");
-  CHECK_THROWS_WITH(infer(first, q, k, k, Shape{1, 5}, Shape{1, 7}),
+  CHECK_THROWS_WITH(infer_attention(first, q, k, k, Shape{1, 5}, Shape{1, 7}),
                     "multihead_attention: attn_mask does not fit query and key: expected [L, 5] or [N * 2, L, 5], got "
                     "[1, 7]");
-  CHECK_THROWS_WITH(infer({.num_heads = 2}, q, q, q, Shape{1, 1, 7}),
+  CHECK_THROWS_WITH(infer_attention({.num_heads = 2}, q, q, q, Shape{1, 1, 7}),
                     "multihead_attention: key_padding_mask does not fit the key: expected [N, S], got [1, 1, 7]");
   CHECK(test::json_error("MultiheadAttention", R"("num_heads": 4, "batch_first": true)", "[3, 6]") ==
         "error: /layers/0/num_heads (layer MultiheadAttention 0): multihead_attention: num_heads does not divide "

@@ -56,7 +56,7 @@ void append(std::string& bytes, const Tensor& tensor) {
 }
 
 /// Inputs of each step, with other numbers each time.
-std::vector<std::vector<Tensor>> inputs_of(const LayerType& type, DType dtype) {
+std::vector<std::vector<Tensor>> inputs_of_steps(const LayerType& type, DType dtype) {
   std::vector<std::vector<Tensor>> steps;
   for (int i = 0; i < kSteps; ++i) {
     std::vector<Tensor> inputs;
@@ -67,7 +67,7 @@ std::vector<std::vector<Tensor>> inputs_of(const LayerType& type, DType dtype) {
   return steps;
 }
 
-struct Case {
+struct ReplayCase {
   const LayerType& type;
   json options;
   DType dtype;
@@ -76,14 +76,14 @@ struct Case {
 };
 
 /// All that four steps give and leave behind.
-std::string trace(const Case& c, bool replayed, std::size_t* plans = nullptr) {
+std::string trace(const ReplayCase& c, bool replayed, std::size_t* plans = nullptr) {
   const auto& [type, options, dtype, optimizer, training_mode] = c;
   Training training(type, options, dtype, optimizer);
   training.module->train(training_mode);
   CapturedStep step([&](std::span<const Tensor> inputs) { return training.step(inputs); }, {.enabled = replayed});
   manual_seed(31);
   std::string bytes;
-  for (const auto& x : inputs_of(type, dtype)) {
+  for (const auto& x : inputs_of_steps(type, dtype)) {
     training.optimizer->set_lr(training.optimizer->lr() * 0.5);
     const auto& results = x.size() == 1 ? step(x[0]) : x.size() == 2 ? step(x[0], x[1]) : step(x[0], x[1], x[2]);
     for (const Tensor& result : results) append(bytes, result);
@@ -96,7 +96,7 @@ std::string trace(const Case& c, bool replayed, std::size_t* plans = nullptr) {
   return bytes;
 }
 
-std::string replay_problem(const Case& c) {
+std::string replay_problem(const ReplayCase& c) {
   std::size_t plans = 0;
   if (trace(c, true, &plans) != trace(c, false)) return "other bits";
   return plans == 1 ? "" : "not one plan";

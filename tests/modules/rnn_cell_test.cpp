@@ -1,6 +1,7 @@
 #include "taper/nn/rnn_cell.hpp"
 
 #include "support/catch.hpp"
+#include "support/infer.hpp"
 #include "support/kernel_check.hpp"
 #include "support/spread.hpp"
 #include "taper/autograd.hpp"
@@ -9,14 +10,10 @@
 #include "taper/ops.hpp"
 
 using namespace taper;
+using test::infer_all;
 namespace F = taper::nn::functional;
 
 namespace {
-
-template <class O>
-Shape infer(O options, const std::vector<Shape>& inputs) {
-  return nn::find_layer_type(O::kType)->infer(&options, inputs);
-}
 
 nn::RecurrentWeights weights_of(std::int64_t gates) {
   return {test::spread({gates * 5, 2}, 0.41), test::spread({gates * 5, 5}, 0.29), test::spread({gates * 5}, 0.61),
@@ -84,13 +81,13 @@ TEST_CASE("cells name what does not fit") {
 }
 
 TEST_CASE("cell layers infer their input size, take states as inputs and refuse what does not fit") {
-  CHECK(infer<nn::GRUCellOptions>({.hidden_size = 3}, {{2, 5}}) == Shape{2, 3});
-  CHECK(infer<nn::LSTMCellOptions>({.hidden_size = 3}, {{2, 5}, {2, 3}, {2, 3}}) == Shape{2, 3});
-  CHECK_THROWS_WITH(infer<nn::LSTMCellOptions>({.hidden_size = 3}, {{2, 5}, {2, 3}}),
+  CHECK(infer_all<nn::GRUCellOptions>({.hidden_size = 3}, {{2, 5}}) == Shape{2, 3});
+  CHECK(infer_all<nn::LSTMCellOptions>({.hidden_size = 3}, {{2, 5}, {2, 3}, {2, 3}}) == Shape{2, 3});
+  CHECK_THROWS_WITH(infer_all<nn::LSTMCellOptions>({.hidden_size = 3}, {{2, 5}, {2, 3}}),
                     "LSTMCell: takes the input and all states or none: expected 1 or 3 inputs, got 2");
-  CHECK_THROWS_WITH(infer<nn::GRUCellOptions>({.hidden_size = 3}, {{2, 5}, {2, 5}}),
+  CHECK_THROWS_WITH(infer_all<nn::GRUCellOptions>({.hidden_size = 3}, {{2, 5}, {2, 5}}),
                     "gru_cell: h does not fit: expected [2, 3], got [2, 5]");
-  CHECK_THROWS_WITH(infer<nn::RNNCellOptions>({.input_size = 4, .hidden_size = 3}, {{1, 5}}),
+  CHECK_THROWS_WITH(infer_all<nn::RNNCellOptions>({.input_size = 4, .hidden_size = 3}, {{1, 5}}),
                     "rnn_cell: input_size does not fit the input: expected 5, got 4 in [N, 5]");
   CHECK_THROWS_WITH(nn::RNNCell({.input_size = 2}), "RNNCell: hidden_size is out of range: expected >= 1, got -1");
   CHECK_THROWS_WITH(nn::RNNCell({.hidden_size = 2}),

@@ -1,4 +1,5 @@
 #include "support/catch.hpp"
+#include "support/infer.hpp"
 #include "support/json_error.hpp"
 #include "support/message_of.hpp"
 #include "support/recurrent_stack.hpp"
@@ -8,19 +9,11 @@
 #include "taper/ops.hpp"
 
 using namespace taper;
+using test::infer_all;
 namespace F = taper::nn::functional;
 using test::projected_stack;
 using test::stack_of;
 using test::weights_of;
-
-namespace {
-
-template <class O>
-Shape infer(O options, const std::vector<Shape>& inputs) {
-  return nn::find_layer_type(O::kType)->infer(&options, inputs);
-}
-
-}  // namespace
 
 TEST_CASE("an LSTM's projection names what does not fit") {
   manual_seed(2);
@@ -68,7 +61,7 @@ TEST_CASE("an LSTM's projection names what does not fit") {
                       "lstm: proj_size must be smaller than hidden_size: expected < 3, got " + std::to_string(size));
   CHECK_THROWS_WITH(nn::LSTM({.input_size = 2, .hidden_size = 3, .proj_size = -1}),
                     "LSTM: proj_size is out of range: expected >= 0, got -1");
-  CHECK_THROWS_WITH(infer<nn::LSTMOptions>({.hidden_size = 3, .proj_size = 2}, {{7, 2, 5}, {1, 2, 3}, {1, 2, 3}}),
+  CHECK_THROWS_WITH(infer_all<nn::LSTMOptions>({.hidden_size = 3, .proj_size = 2}, {{7, 2, 5}, {1, 2, 3}, {1, 2, 3}}),
                     "lstm: h_0 does not fit: expected [1, 2, 2], got [1, 2, 3]");
 }
 
@@ -169,24 +162,24 @@ TEST_CASE("recurrent constructors refuse what no input could make valid") {
 }
 
 TEST_CASE("recurrent layers infer their input size and refuse wrong shapes") {
-  CHECK(infer<nn::LSTMOptions>({.hidden_size = 3, .bidirectional = true}, {{2, 7, 5}}) == Shape{2, 7, 6});
-  CHECK(infer<nn::GRUOptions>({.hidden_size = 3}, {{7, 5}}) == Shape{7, 3});
+  CHECK(infer_all<nn::LSTMOptions>({.hidden_size = 3, .bidirectional = true}, {{2, 7, 5}}) == Shape{2, 7, 6});
+  CHECK(infer_all<nn::GRUOptions>({.hidden_size = 3}, {{7, 5}}) == Shape{7, 3});
   nn::RNNOptions options{.hidden_size = 3};
   const Shape input{2, 7, 5};
   nn::find_layer_type("RNN")->infer(&options, {&input, 1});
   CHECK(options.input_size == 5);
-  CHECK_THROWS_WITH(infer<nn::RNNOptions>({.input_size = 4, .hidden_size = 3}, {{1, 7, 5}}),
+  CHECK_THROWS_WITH(infer_all<nn::RNNOptions>({.input_size = 4, .hidden_size = 3}, {{1, 7, 5}}),
                     "rnn: input_size does not fit the input: expected 5, got 4 in [N, 7, 5]");
-  CHECK_THROWS_WITH(infer<nn::RNNOptions>({.hidden_size = 3}, {{1, 7, 5, 2}}),
+  CHECK_THROWS_WITH(infer_all<nn::RNNOptions>({.hidden_size = 3}, {{1, 7, 5, 2}}),
                     "rnn: wrong number of dimensions: expected 2-D unbatched or 3-D batched input, got 4-D "
                     "[1, 7, 5, 2]");
-  CHECK(infer<nn::LSTMOptions>({.hidden_size = 3, .num_layers = 2}, {{7, 2, 5}, {2, 2, 3}, {2, 2, 3}}) ==
+  CHECK(infer_all<nn::LSTMOptions>({.hidden_size = 3, .num_layers = 2}, {{7, 2, 5}, {2, 2, 3}, {2, 2, 3}}) ==
         Shape{7, 2, 3});
-  CHECK_THROWS_WITH(infer<nn::LSTMOptions>({.hidden_size = 3}, {{7, 2, 5}, {1, 2, 3}}),
+  CHECK_THROWS_WITH(infer_all<nn::LSTMOptions>({.hidden_size = 3}, {{7, 2, 5}, {1, 2, 3}}),
                     "LSTM: takes the input and all initial states or none: expected 1 or 3 inputs, got 2");
-  CHECK_THROWS_WITH(infer<nn::LSTMOptions>({.hidden_size = 3}, {{7, 2, 5}, {1, 2, 3}, {1, 7, 3}}),
+  CHECK_THROWS_WITH(infer_all<nn::LSTMOptions>({.hidden_size = 3}, {{7, 2, 5}, {1, 2, 3}, {1, 7, 3}}),
                     "lstm: c_0 does not fit: expected [1, 2, 3], got [1, 7, 3]");
-  CHECK_THROWS_WITH(infer<nn::GRUOptions>({.hidden_size = std::int64_t{1} << 62}, {{7, 2, 5}}),
+  CHECK_THROWS_WITH(infer_all<nn::GRUOptions>({.hidden_size = std::int64_t{1} << 62}, {{7, 2, 5}}),
                     "shape: number of elements overflows 64 bits: expected a product below 2^63, got " +
                         std::to_string(std::int64_t{1} << 62) + " in dimension 1");
 }

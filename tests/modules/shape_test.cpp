@@ -1,21 +1,14 @@
 #include "taper/nn/shape.hpp"
 
 #include "support/catch.hpp"
+#include "support/infer.hpp"
 #include "support/json_error.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/registry.hpp"
 
 using namespace taper;
+using test::infer;
 using test::json_error;
-
-namespace {
-
-template <class Options>
-Shape infer(Options options, const Shape& input) {
-  return nn::find_layer_type(Options::kType)->infer(&options, {&input, 1});
-}
-
-}  // namespace
 
 TEST_CASE("Flatten joins the dimensions it is told, all but the batch by default") {
   const Tensor x = ones({2, 3, 5, 7});

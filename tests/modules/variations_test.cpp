@@ -135,7 +135,7 @@ bool mixes_samples(const Subject& subject) {
   return subject.options.value("batch_first", true) == false;
 }
 
-std::vector<Tensor> rows(const std::vector<Tensor>& inputs, const Tensor& index) {
+std::vector<Tensor> picked_rows(const std::vector<Tensor>& inputs, const Tensor& index) {
   std::vector<Tensor> picked;
   for (const Tensor& input : inputs) picked.push_back(index_select(input.detach(), 0, index));
   return picked;
@@ -148,7 +148,7 @@ std::string permutation_problem(const Subject& subject) {
   const auto x = inputs_of(subject, DType::float64, 5);
   const Tensor order = tensor({3, 0, 4, 1, 2});
   const Tensor expected = index_select(test::call(*module, x), 0, order);
-  return test::same_bits(test::call(*module, rows(x, order)).to_vector<double>(), expected.to_vector<double>())
+  return test::same_bits(test::call(*module, picked_rows(x, order)).to_vector<double>(), expected.to_vector<double>())
              ? ""
              : "depends on the place in the batch";
 }
@@ -158,8 +158,8 @@ std::string splitting_problem(const Subject& subject) {
   if (subject.training || mixes_samples(subject)) return "";
   const auto module = subject.module();
   const auto x = inputs_of(subject, DType::float64, 5);
-  const Tensor first = test::call(*module, rows(x, tensor({0, 1}))),
-               rest = test::call(*module, rows(x, tensor({2, 3, 4})));
+  const Tensor first = test::call(*module, picked_rows(x, tensor({0, 1}))),
+               rest = test::call(*module, picked_rows(x, tensor({2, 3, 4})));
   const Tensor parts = cat({first, rest}, 0), whole = test::call(*module, x);
   // Products of very few rows have an order of their own, which a layer meets whose rows are the samples alone.
   if (subject.type.example_inputs[0].rank() == 2 && !module->parameters().empty())
@@ -245,20 +245,20 @@ std::string threads_problem(const Subject& subject) {
   return test::same_on_any_threads(step) ? "" : "differs between numbers of threads";
 }
 
-struct Check {
+struct SubjectCheck {
   const char* what;
   std::string (*problem)(const Subject&);
 };
-constexpr Check kChecks[] = {{"infers the shape it gives", inference_problem},
-                             {"has the gradients of its values", gradient_problem},
-                             {"treats a sample alike at every place", permutation_problem},
-                             {"treats a batch in parts as in one", splitting_problem},
-                             {"treats a sample alone as in a batch", unbatched_problem},
-                             {"takes an empty batch", empty_batch_problem},
-                             {"only computes in evaluation", evaluation_problem},
-                             {"is the same after saving and loading", saving_problem}};
+constexpr SubjectCheck kSubjectChecks[] = {{"infers the shape it gives", inference_problem},
+                                           {"has the gradients of its values", gradient_problem},
+                                           {"treats a sample alike at every place", permutation_problem},
+                                           {"treats a batch in parts as in one", splitting_problem},
+                                           {"treats a sample alone as in a batch", unbatched_problem},
+                                           {"takes an empty batch", empty_batch_problem},
+                                           {"only computes in evaluation", evaluation_problem},
+                                           {"is the same after saving and loading", saving_problem}};
 
-std::string problem_of(const Check& check, const Subject& subject) {
+std::string problem_of(const SubjectCheck& check, const Subject& subject) {
   try {
     return check.problem(subject);
   } catch (const std::exception& e) {
@@ -267,7 +267,7 @@ std::string problem_of(const Check& check, const Subject& subject) {
 }
 
 /// All that is wrong with a layer, one line for each option set and check.
-std::string problems_of(const LayerType& type, std::set<std::string>& linear) {
+std::string variation_problems(const LayerType& type, std::set<std::string>& linear) {
   std::string all;
   int count = 0;
   for (const json& options : test::variations(type))
@@ -277,7 +277,7 @@ std::string problems_of(const LayerType& type, std::set<std::string>& linear) {
         if (!problem.empty())
           all += type.name + options.dump() + (training ? "" : " in evaluation") + " " + what + ": " + problem + "\n";
       };
-      for (const Check& check : kChecks) note(check.what, problem_of(check, subject));
+      for (const SubjectCheck& check : kSubjectChecks) note(check.what, problem_of(check, subject));
       note("has its adjoint as gradient", adjoint_problem(subject, linear));
       if (count++ % 6 == 0)  // by far the slowest
         note("gives the same bits on any number of threads", problem_of({"", threads_problem}, subject));
@@ -287,45 +287,45 @@ std::string problems_of(const LayerType& type, std::set<std::string>& linear) {
 
 // --- a layer with mistakes under one option -------------------------------------------------------------------------
 
-enum class Mistake { none, gradient, adjoint, shape, place, batch, alone, empty, state, memory };
+enum class OptionMistake { none, gradient, adjoint, shape, place, batch, alone, empty, state, memory };
 
-struct FlawedOptions {
+struct FlawedSubjectOptions {
   static constexpr const char* kType = "Flawed";
   bool flag = false;
 };
-void fields(FlawedOptions& o, FieldVisitor& visit) { visit({"flag", "makes the mistake"}, o.flag); }
+void fields(FlawedSubjectOptions& o, FieldVisitor& visit) { visit({"flag", "makes the mistake"}, o.flag); }
 
 /// Multiplies by a parameter.
-template <Mistake M>
-struct Flawed : nn::Layer<FlawedOptions> {
-  explicit Flawed(FlawedOptions options) : Layer(options), weight(uniform({}, 1, 2)) {
-    if (!(M == Mistake::state && options.flag)) register_parameter("weight", weight);
+template <OptionMistake M>
+struct FlawedSubject : nn::Layer<FlawedSubjectOptions> {
+  explicit FlawedSubject(FlawedSubjectOptions options) : Layer(options), weight(uniform({}, 1, 2)) {
+    if (!(M == OptionMistake::state && options.flag)) register_parameter("weight", weight);
     register_buffer("other", other);
   }
   Tensor forward(const Tensor& x) override {
-    const Mistake made = options_.flag ? M : Mistake::none;
-    const Tensor y = x * (made == Mistake::gradient ? weight.detach() : weight).to(x.dtype());
-    if (made == Mistake::place && x.size(0) == 5) return y + arange(0, 5, 1, x.dtype()).reshape({5, 1, 1});
-    if (made == Mistake::adjoint) return (x * 0.5 + x.detach() * 0.5) * weight.to(x.dtype());
-    if (made == Mistake::memory) {
+    const OptionMistake made = options_.flag ? M : OptionMistake::none;
+    const Tensor y = x * (made == OptionMistake::gradient ? weight.detach() : weight).to(x.dtype());
+    if (made == OptionMistake::place && x.size(0) == 5) return y + arange(0, 5, 1, x.dtype()).reshape({5, 1, 1});
+    if (made == OptionMistake::adjoint) return (x * 0.5 + x.detach() * 0.5) * weight.to(x.dtype());
+    if (made == OptionMistake::memory) {
       const NoGradGuard guard;
       other.add_(1);
     }
-    if (made == Mistake::batch) return y + double(x.size(0));
-    if (made == Mistake::alone && x.dim() == 2) return y * 2.0;
-    if (made == Mistake::empty && x.numel() == 0) throw std::runtime_error("nothing to do");
+    if (made == OptionMistake::batch) return y + double(x.size(0));
+    if (made == OptionMistake::alone && x.dim() == 2) return y * 2.0;
+    if (made == OptionMistake::empty && x.numel() == 0) throw std::runtime_error("nothing to do");
     return y;
   }
   static Shape infer(Options& options, std::span<const Shape> inputs) {
-    return M == Mistake::shape && options.flag ? inputs[0].with(1, 1) : inputs[0];
+    return M == OptionMistake::shape && options.flag ? inputs[0].with(1, 1) : inputs[0];
   }
   Tensor weight, other = zeros({});
 };
 
-template <Mistake M>
-std::string problems_of_flawed() {
+template <OptionMistake M>
+std::string problems_of_flawed_subject() {
   std::set<std::string> linear;
-  return problems_of(nn::layer_type<Flawed<M>>("Multiplies: [*] -> [*].", "{}", {{2, 3, 7}}), linear);
+  return variation_problems(nn::layer_type<FlawedSubject<M>>("Multiplies: [*] -> [*].", "{}", {{2, 3, 7}}), linear);
 }
 
 const std::set<std::string> kGivenByTheInput = {
@@ -339,7 +339,7 @@ TEST_CASE("every layer keeps its promises under all its options") {
   std::set<std::string> linear;
   for (const LayerType& type : nn::layer_types()) {
     INFO(type.name);
-    CHECK(problems_of(type, linear) == "");
+    CHECK(variation_problems(type, linear) == "");
   }
   for (const char* name : {"Linear", "Conv1d", "AvgPool1d", "AvgPool2d", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d",
                            "Flatten", "Squeeze", "Identity", "Dropout", "Add", "Multiply", "Concat"})
@@ -348,21 +348,26 @@ TEST_CASE("every layer keeps its promises under all its options") {
 }
 
 TEST_CASE("mistakes under one option of a layer are noticed") {
-  CHECK(problems_of_flawed<Mistake::none>() == "");
+  CHECK(problems_of_flawed_subject<OptionMistake::none>() == "");
   const auto reports = [](const std::string& problems, const std::string& line) {
     INFO(problems);
     CHECK(problems.find("Flawed{\"flag\":true}" + line) != std::string::npos);
     CHECK(problems.find("false") == std::string::npos);
   };
-  reports(problems_of_flawed<Mistake::gradient>(), " has the gradients of its values: direction 0: analytic ");
-  reports(problems_of_flawed<Mistake::adjoint>(), " has its adjoint as gradient: leaf 0: <A x, y> = ");
-  reports(problems_of_flawed<Mistake::shape>(), " infers the shape it gives: infers [2, 1, 7], gives [2, 3, 7]");
-  reports(problems_of_flawed<Mistake::place>(), " in evaluation treats a sample alike at every place: ");
-  reports(problems_of_flawed<Mistake::batch>(), " in evaluation treats a batch in parts as in one: ");
-  reports(problems_of_flawed<Mistake::alone>(), " in evaluation treats a sample alone as in a batch: row 0 alone: ");
-  reports(problems_of_flawed<Mistake::empty>(), " takes an empty batch: nothing to do");
-  reports(problems_of_flawed<Mistake::memory>(), " in evaluation only computes in evaluation: changes other");
-  reports(problems_of_flawed<Mistake::state>(), " is the same after saving and loading: differs when loaded");
+  reports(problems_of_flawed_subject<OptionMistake::gradient>(),
+          " has the gradients of its values: direction 0: analytic ");
+  reports(problems_of_flawed_subject<OptionMistake::adjoint>(), " has its adjoint as gradient: leaf 0: <A x, y> = ");
+  reports(problems_of_flawed_subject<OptionMistake::shape>(),
+          " infers the shape it gives: infers [2, 1, 7], gives [2, 3, 7]");
+  reports(problems_of_flawed_subject<OptionMistake::place>(), " in evaluation treats a sample alike at every place: ");
+  reports(problems_of_flawed_subject<OptionMistake::batch>(), " in evaluation treats a batch in parts as in one: ");
+  reports(problems_of_flawed_subject<OptionMistake::alone>(),
+          " in evaluation treats a sample alone as in a batch: row 0 alone: ");
+  reports(problems_of_flawed_subject<OptionMistake::empty>(), " takes an empty batch: nothing to do");
+  reports(problems_of_flawed_subject<OptionMistake::memory>(),
+          " in evaluation only computes in evaluation: changes other");
+  reports(problems_of_flawed_subject<OptionMistake::state>(),
+          " is the same after saving and loading: differs when loaded");
 }
 
 TEST_CASE("every option of every layer takes several values in the tests") {

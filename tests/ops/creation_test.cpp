@@ -8,17 +8,17 @@
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
 #include "support/message_of.hpp"
+#include "support/values.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
 
 using namespace taper;
+using test::Values;
+using test::values;
 
 namespace {
 
-using Values = std::vector<double>;
 using Whole = std::vector<std::int64_t>;
-
-Values values(const Tensor& x) { return x.to_vector<double>(); }
 
 /// Puts back what a test does to the process-wide random numbers.
 struct KeptRandomState {

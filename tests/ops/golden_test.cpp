@@ -72,7 +72,7 @@ Run reduction(Tensor (*all)(const Tensor&), Tensor (*some)(const Tensor&, const 
   };
 }
 
-Run spread(Tensor (*all)(const Tensor&), Tensor (*some)(const Tensor&, const Dims&, bool, double)) {
+Run deviation(Tensor (*all)(const Tensor&), Tensor (*some)(const Tensor&, const Dims&, bool, double)) {
   return [=](const Call& c) {
     if (!c.has("dims") && !c.has("correction")) return Result{all(c.in[0]), {}};
     return Result{some(c.in[0], c.dims(), c.flag("keepdim"), c.number("correction", 1)), {}};
@@ -142,8 +142,8 @@ const std::map<std::string, Run>& operations() {
       {"where", plain([](const Call& c) { return where(c.in[0], c.in[1], c.in[2]); })},
       {"sum", reduction(sum, sum)},
       {"mean", reduction(mean, mean)},
-      {"var", spread(var, var)},
-      {"std", spread(taper::std, taper::std)},
+      {"var", deviation(var, var)},
+      {"std", deviation(taper::std, taper::std)},
       {"amax", reduction(nullptr, amax)},
       {"amin", reduction(nullptr, amin)},
       {"logsumexp", reduction(nullptr, logsumexp)},

@@ -1,18 +1,13 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
+#include "support/values.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
 
 using namespace taper;
-
-namespace {
-
-using Values = std::vector<double>;
-Values values(const Tensor& x) { return x.to_vector<double>(); }
-Tensor counted(const Shape& shape) { return arange(0, shape.numel(), 1, DType::float64).reshape(shape); }
-
-}  // namespace
+using test::Values;
+using test::values;
 
 TEST_CASE("matmul gives the shapes of PyTorch") {
   const auto shape = [](const Shape& a, const Shape& b) { return matmul(zeros(a), zeros(b)).shape(); };
@@ -30,7 +25,7 @@ TEST_CASE("matmul gives the shapes of PyTorch") {
 }
 
 TEST_CASE("transpose flags give what transposed copies give") {
-  const Tensor a = counted({7, 3, 5}), b = counted({7, 5, 2});
+  const Tensor a = test::counted(0, {7, 3, 5}), b = test::counted(0, {7, 5, 2});
   const Values expected = values(matmul(a, b));
   CHECK(values(matmul(transpose(a, 1, 2), b, true, false)) == expected);
   CHECK(values(matmul(a, transpose(b, 1, 2), false, true)) == expected);

@@ -2,18 +2,14 @@
 
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
+#include "support/values.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
 
 using namespace taper;
-
-namespace {
-
-using Values = std::vector<double>;
-Values values(const Tensor& x) { return x.to_vector<double>(); }
-
-}  // namespace
+using test::Values;
+using test::values;
 
 TEST_CASE("reductions name dimensions from either end and may keep them") {
   const Tensor x = reshape(arange(30), {2, 3, 5});

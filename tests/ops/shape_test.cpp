@@ -3,24 +3,25 @@
 
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
+#include "support/values.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
 
 using namespace taper;
+using test::Values;
+using test::values;
 
 namespace {
 
-using Values = std::vector<double>;
 using Extents = std::span<const std::int64_t>;
 
-Values values(const Tensor& x) { return x.to_vector<double>(); }
-Tensor counted(const Shape& shape) { return arange(shape.numel()).reshape(shape); }
+Tensor counted_whole(const Shape& shape) { return arange(shape.numel()).reshape(shape); }
 
 }  // namespace
 
 TEST_CASE("reshape and its kin share the data and take one -1") {
-  const Tensor x = counted({2, 3, 5});
+  const Tensor x = counted_whole({2, 3, 5});
   for (const Tensor& y : {x.reshape({5, -1}), x.view({30}), x.flatten(), x.flatten(1), x.unsqueeze(-1), x.squeeze()})
     CHECK(y.data<std::int64_t>() == x.data<std::int64_t>());
   CHECK(x.reshape({5, -1}).shape() == Shape{5, 6});
@@ -47,7 +48,7 @@ TEST_CASE("scalars take part in changes of shape") {
 }
 
 TEST_CASE("reshape refuses extents that do not fit") {
-  const Tensor x = counted({2, 3});
+  const Tensor x = counted_whole({2, 3});
   CHECK(test::message_of([&] {
           x.reshape({4, 2});
         }) == "reshape: number of elements differs: expected 6 for [2, 3], got 8 for [4, 2]");
@@ -79,7 +80,7 @@ TEST_CASE("reshape refuses extents that do not fit") {
 }
 
 TEST_CASE("expand repeats extents of 1 and refuses others") {
-  const Tensor x = counted({3, 1});
+  const Tensor x = counted_whole({3, 1});
   CHECK(values(x.expand({2, -1, 2})) == Values{0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2});
   CHECK(test::message_of([&] {
           x.expand({2, 5});
@@ -92,9 +93,9 @@ TEST_CASE("expand repeats extents of 1 and refuses others") {
 }
 
 TEST_CASE("transpose and permute copy in the new order") {
-  const Tensor x = counted({2, 3});
+  const Tensor x = counted_whole({2, 3});
   CHECK(values(x.transpose(0, 1)) == Values{0, 3, 1, 4, 2, 5});
-  CHECK(counted({2, 3, 5}).permute({2, 0, 1}).shape() == Shape{5, 2, 3});
+  CHECK(counted_whole({2, 3, 5}).permute({2, 0, 1}).shape() == Shape{5, 2, 3});
   CHECK(test::message_of([&] { x.permute({0}); }) == "permute: one entry for each dimension: expected 2, got 1");
   CHECK(test::message_of([&] {
           x.permute({0, -2});
@@ -104,7 +105,7 @@ TEST_CASE("transpose and permute copy in the new order") {
 }
 
 TEST_CASE("narrow and select take ranges and refuse what lies outside") {
-  const Tensor x = counted({2, 5});
+  const Tensor x = counted_whole({2, 5});
   CHECK(values(x.narrow(1, -2, 2)) == Values{3, 4, 8, 9});
   CHECK(x.narrow(1, 5, 0).shape() == Shape{2, 0});
   CHECK(values(x.select(0, -1)) == Values{5, 6, 7, 8, 9});
@@ -119,7 +120,7 @@ TEST_CASE("narrow and select take ranges and refuse what lies outside") {
 }
 
 TEST_CASE("split and chunk cut as PyTorch does") {
-  const Tensor x = counted({7, 2});
+  const Tensor x = counted_whole({7, 2});
   const auto sizes = [](const std::vector<Tensor>& pieces) {
     std::vector<std::int64_t> out;
     for (const Tensor& piece : pieces) out.push_back(piece.size(0));
@@ -146,7 +147,7 @@ TEST_CASE("split and chunk cut as PyTorch does") {
 }
 
 TEST_CASE("index_select and gather check every index before they read") {
-  const Tensor x = counted({3, 5});
+  const Tensor x = counted_whole({3, 5});
   CHECK(values(x.index_select(0, tensor({2, 0, 2}))) == Values{10, 11, 12, 13, 14, 0, 1, 2, 3, 4, 10, 11, 12, 13, 14});
   CHECK(x.index_select(1, zeros({0}, DType::int64)).shape() == Shape{3, 0});
   CHECK(values(x.gather(1, tensor({{4}, {0}}))) == Values{4, 5});
@@ -170,7 +171,7 @@ TEST_CASE("index_select and gather check every index before they read") {
 }
 
 TEST_CASE("cat and stack join, promote and refuse") {
-  const Tensor a = counted({2, 3}), b = full({2, 1}, 0.5);
+  const Tensor a = counted_whole({2, 3}), b = full({2, 1}, 0.5);
   const Tensor joined = cat({a, b}, 1);
   CHECK(joined.dtype() == DType::float32);
   CHECK(values(joined) == Values{0, 1, 2, 0.5, 3, 4, 5, 0.5});

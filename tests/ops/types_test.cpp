@@ -1,17 +1,13 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
+#include "support/values.hpp"
 #include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
 
 using namespace taper;
-
-namespace {
-
-using Values = std::vector<double>;
-Values values(const Tensor& x) { return x.to_vector<double>(); }
-
-}  // namespace
+using test::Values;
+using test::values;
 
 TEST_CASE("two element types meet in PyTorch's common one") {
   const Tensor whole = tensor({1, 2}), single = tensor({1.5, 2.5}), wide = tensor({1.5, 2.5}, DType::float64);

@@ -8,6 +8,7 @@
 #include "kernels/avg_pool.hpp"
 #include "support/draw.hpp"
 #include "support/kernel_check.hpp"
+#include "support/numbers.hpp"
 #include "support/oracle_pool.hpp"
 
 // The kernels of average pools, run on the pools of the oracle and compared with it.
@@ -15,7 +16,6 @@
 namespace taper::test {
 
 using oracle::AvgPool;
-using Values = std::vector<double>;
 
 inline kernels::AvgPoolParams params_of(const AvgPool& pool) {
   kernels::AvgPoolParams p{{.planes = pool.planes}, pool.count_include_pad, pool.divisor_override};
@@ -82,11 +82,6 @@ std::vector<T> run_backward(const AvgPool& pool, const std::vector<T>& dy) {
   std::vector<T> dx(static_cast<std::size_t>(inputs(pool)), std::numeric_limits<T>::quiet_NaN());
   run_backward(pool, dy, dx, false);
   return dx;
-}
-
-template <class T>
-std::vector<T> as(const Values& v) {
-  return std::vector<T>(v.begin(), v.end());
 }
 
 template <class T>

@@ -38,8 +38,6 @@ inline oracle::Conv definition(const ConvParams& p) {
 
 inline std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
 
-inline std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
-
 template <class T>
 struct Result {
   std::vector<T> y, dx, dw, db;

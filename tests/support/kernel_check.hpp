@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <vector>
 
 #include "base/random.hpp"
@@ -12,6 +13,9 @@
 
 namespace taper::test {
 
+/// As standard containers count.
+inline std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
 /// `n` numbers in [low, high), different for each seed.
 template <class T>
 std::vector<T> numbers(std::int64_t n, std::uint64_t seed, double low = -2, double high = 2) {
@@ -19,6 +23,17 @@ std::vector<T> numbers(std::int64_t n, std::uint64_t seed, double low = -2, doub
   std::uint64_t position = 0;
   for (T& v : x) v = T(low + (high - low) * uniform_double(random_bits(seed, Stream::data, position++)));
   return x;
+}
+
+/// The numbers in another type.
+template <class T, class From>
+std::vector<T> as(const std::vector<From>& x) {
+  return std::vector<T>(x.begin(), x.end());
+}
+
+/// One of `from`, drawn for each place by itself.
+inline std::int64_t pick(std::uint64_t seed, std::uint64_t place, std::initializer_list<std::int64_t> from) {
+  return from.begin()[random_bits(seed, Stream::data, 1000 + place) % from.size()];
 }
 
 /// The derivative of `f` at `x` by the five-point stencil.

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace oracle {
+namespace taper::oracle {
 
 /// A convolution over depth, height and width; dimensions that are not there have the extent 1.
 struct Conv {
@@ -92,4 +92,4 @@ ConvGradients conv_backward(const Conv& p, const std::vector<T>& x, const std::v
   return g;
 }
 
-}  // namespace oracle
+}  // namespace taper::oracle

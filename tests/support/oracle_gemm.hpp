@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace oracle {
+namespace taper::oracle {
 
 /// op(A) op(B) for densely stored row-major matrices, summed in double in the order of k.
 template <class T>
@@ -20,4 +20,4 @@ std::vector<double> gemm(std::size_t m, std::size_t n, std::size_t k, bool trans
   return c;
 }
 
-}  // namespace oracle
+}  // namespace taper::oracle

@@ -1,20 +1,14 @@
 #pragma once
 
 #include <functional>
-#include <limits>
 
 #include "kernels/reduce.hpp"
 #include "support/kernel_check.hpp"
+#include "support/numbers.hpp"
 
 // What a reduction gives by its definition.
 
 namespace taper::test {
-
-inline constexpr double kInf = std::numeric_limits<double>::infinity();
-inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-using Doubles = std::vector<double>;
-using Ints = std::vector<std::int64_t>;
 
 /// A shape, and a bit for each dimension that is reduced.
 struct Case {
@@ -23,10 +17,10 @@ struct Case {
 };
 
 /// The elements of `x` that belong to each output, in row-major order, found coordinate by coordinate.
-inline std::vector<Doubles> groups(const Case& c, const Doubles& x) {
+inline std::vector<Values> groups(const Case& c, const Values& x) {
   std::int64_t outputs = 1;
   for (int d = 0; d < c.shape.rank(); ++d) outputs *= (c.dims >> d & 1u) != 0 ? 1 : c.shape[d];
-  std::vector<Doubles> g(std::size_t(outputs), Doubles{});
+  std::vector<Values> g(std::size_t(outputs), Values{});
   for (std::int64_t i = 0; i < c.shape.numel(); ++i) {
     std::int64_t rest = i, out = 0, stride = 1;
     for (int d = c.shape.rank() - 1; d >= 0; --d) {
@@ -41,20 +35,15 @@ inline std::vector<Doubles> groups(const Case& c, const Doubles& x) {
   return g;
 }
 
-using Group = std::function<double(const Doubles&)>;
+using Group = std::function<double(const Values&)>;
 
-inline Doubles naive(const Case& c, const Doubles& x, const Group& f) {
-  Doubles y;
-  for (const Doubles& g : groups(c, x)) y.push_back(f(g));
+inline Values naive(const Case& c, const Values& x, const Group& f) {
+  Values y;
+  for (const Values& g : groups(c, x)) y.push_back(f(g));
   return y;
 }
 
-inline double sum(const Doubles& g) {
-  double s = 0;
-  for (const double v : g) s += v;
-  return s;
-}
-inline double sum_of(const Doubles& g, const std::function<double(double)>& f) {
+inline double sum_of(const Values& g, const std::function<double(double)>& f) {
   double s = 0;
   for (const double v : g) s += f(v);
   return s;

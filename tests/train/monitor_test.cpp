@@ -1,14 +1,11 @@
 #include "train/monitor.hpp"
 
-#include <limits>
-
 #include "support/catch.hpp"
+#include "support/numbers.hpp"
 
+using taper::test::kInf;
+using taper::test::kNaN;
 using taper::train::Best;
-
-namespace {
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
-}
 
 TEST_CASE("the first value is the best, then only better ones are") {
   Best best;
