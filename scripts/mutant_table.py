@@ -226,6 +226,10 @@ def dense():
     yield Mutant("the last vector of a column times a row behind its end", "src/kernels/gemm.cpp",
                  "const std::int64_t at = std::min(j, n - kLanes<T>);", "const std::int64_t at = j;",
                  "a column times a row*")
+    yield Mutant("chains of a row times a matrix not added up", "src/kernels/gemm.cpp",
+                 "T* const y = chain == 0 ? c + at : sums;", "T* const y = c + at;", "a row times a matrix*")
+    yield Mutant("columns behind whole vectors of a row times a matrix left out", "src/kernels/gemm.cpp",
+                 "if (whole == p.n) return;", "return;", "a row times a matrix*")
     yield Mutant("a column times a row stored without gaps", "src/kernels/gemm.cpp", "T* const row = c + i * p.ldc;",
                  "T* const row = c + i * p.n;", "a column times a row*")
     yield Mutant("chains as long as a step", "src/kernels/product.cpp",

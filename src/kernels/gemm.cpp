@@ -122,9 +122,12 @@ void multiply_tiny(const GemmParams& p, const T* a, const T* b, T* c, const T* b
     }
 }
 
-/// Whether products of a column and a row have a loop of their own; measured with AVX2 alone.
+/// Whether products of a column or a row and a row or a matrix have loops of their own; measured with AVX2 alone.
 template <class T>
-constexpr bool kOuter = kVectorWidth == 32 && sizeof(T) == sizeof(float);
+constexpr bool kByRows = kVectorWidth == 32 && sizeof(T) == sizeof(float);
+
+/// Columns of a row of products that a thread takes at least.
+constexpr std::int64_t kRowUnit = 64;
 
 /// Whether a product is of a column and a long row without gaps, not added to anything.
 bool is_outer(const GemmParams& p) {
@@ -145,6 +148,53 @@ void multiply_outer(const GemmParams& p, const T* a, const T* b, T* c) {
       }
     }
   });
+}
+
+/// Whether a product is of a row and a matrix of long rows, not added to anything.
+bool is_row(const GemmParams& p) {
+  if (p.n % kLanes<float> != 0 && p.n < 4 * kRowUnit) return false;  // the few columns behind whole vectors take long
+  return p.m == 1 && p.n >= kRowUnit && p.k <= kLongSum && p.batch == 1 && !p.add && !p.packed_b && !p.transpose_b;
+}
+
+/// y = (y, if `more`) + the sum over R terms k of a_k b_k, for columns that are whole vectors.
+template <int R, class T>
+void sum_rows(const T* a, std::int64_t a_term, const T* b, std::int64_t ldb, std::int64_t columns, bool more, T* y) {
+  Vector<T> left[R];
+#pragma GCC unroll 8
+  for (int k = 0; k < R; ++k) left[k] = a[k * a_term] - Vector<T>{};
+  for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
+    Vector<T> sum = more ? load(y + j) : Vector<T>{};
+#pragma GCC unroll 8
+    for (int k = 0; k < R; ++k) sum = multiply_add(left[k], load(b + k * ldb + j), sum);
+    store<T>(sum, y + j);
+  }
+}
+
+/// Row by row, as the matrix lies in memory: tiles, which go down a few columns, take up to twice as long.
+template <class T>
+void multiply_row(const GemmParams& p, const T* a, const T* b, T* c) {
+  const std::int64_t term = p.transpose_a ? p.lda : 1, units = p.n / kRowUnit, whole = p.n / kLanes<T> * kLanes<T>;
+  parallel_for(units, parallel_work(kRowUnit, p.k), [=, &p](std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t most = 16 * kRowUnit, together = 8;
+    T sums[most];
+    const std::int64_t end = last == units ? whole : last * kRowUnit;
+    for (std::int64_t at = first * kRowUnit, columns; at < end; at += columns) {
+      columns = std::min(end - at, most);
+      for (std::int64_t k = 0; k < p.k;) {
+        const std::int64_t chain = k, chain_end = std::min(k + kChain<T>, p.k);
+        T* const y = chain == 0 ? c + at : sums;
+        for (; k + together <= chain_end; k += together)
+          sum_rows<together>(a + k * term, term, b + k * p.ldb + at, p.ldb, columns, k > chain, y);
+        for (; k < chain_end; ++k) sum_rows<1>(a + k * term, term, b + k * p.ldb + at, p.ldb, columns, k > chain, y);
+        for (std::int64_t j = 0; chain > 0 && j < columns; j += kLanes<T>)
+          store<T>(load(c + at + j) + load(sums + j), c + at + j);
+      }
+    }
+  });
+  if (whole == p.n) return;
+  GemmParams rest = p;
+  rest.n -= whole;
+  gemm<T>(rest, a, b + whole, c + whole);
 }
 
 /// Whether a BLAS takes the product.
@@ -360,8 +410,10 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
     return gemm<T>(q, a, b, c, nullptr);
   }
   if (few) return multiply_few(p, a, b, c);
-  if constexpr (kOuter<T>)
+  if constexpr (kByRows<T>) {
     if (bias == nullptr && is_outer(p)) return multiply_outer(p, a, b, c);
+    if (bias == nullptr && is_row(p)) return multiply_row(p, a, b, c);
+  }
 #ifdef TAPER_BLAS
   if (is_for_blas(p)) return blas::multiply(p, a, b, c);
 #endif

@@ -1,6 +1,7 @@
 #include "kernels/gemm.hpp"
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <array>
 
 #include "support/accuracy.hpp"
@@ -216,6 +217,30 @@ TEST_CASE("a column times a row is each product of their elements, in rows any d
               return c;
             }));
           }
+}
+
+TEST_CASE("a row times a matrix of long rows agrees with its definition, and writes nothing behind them") {
+  for (const std::int64_t n : {63, 64, 72, 257, 1088, 2051})
+    for (const std::int64_t k : {2, 17, 64, 65, 200})
+      for (const bool transpose_a : {false, true})
+        for (const std::int64_t apart : {0, 3}) {
+          CAPTURE(n, k, transpose_a, apart);
+          GemmParams p = gemm_params(1, n, k, transpose_a, false);
+          p.ldb += apart;
+          const auto a = numbers<float>(size(k), 21), b = numbers<float>(size(k * p.ldb), 22);
+          std::vector<double> expected(size(n));
+          for (std::int64_t i = 0; i < k; ++i)
+            for (std::int64_t j = 0; j < n; ++j)
+              expected[size(j)] += static_cast<double>(a[size(i)]) * static_cast<double>(b[size(i * p.ldb + j)]);
+          CHECK(same_on_any_threads([&] {
+            std::vector<float> c(size(n + 8), 7);
+            gemm(p, a.data(), b.data(), c.data());
+            CHECK(std::all_of(c.begin() + n, c.end(), [](float x) { return x == 7; }));
+            c.resize(size(n));
+            CHECK(relative_error(c, expected) < 1e-6);
+            return c;
+          }));
+        }
 }
 
 TEST_CASE("a batch of matrices is multiplied by one column each, or all by one, in every form") {
