@@ -499,13 +499,15 @@ def max_pools():
     yield Mutant("the first NaN of whole rows chosen", file, "for (at = n - 1; x[at] == x[at];) --at;",
                  "for (at = 0; x[at] == x[at];) ++at;", "*max pool*")
     yield Mutant("planes of a row joined though they have several", file,
-                 "return p.d.in == 1 && p.h.in == 1 && is_one_row(p)", "return is_one_row(p)", "*max pool*")
-    yield Mutant("rows of windows written behind the last", file, "if (x_end - from <= most || y_end - y < o + N) break;",
-                 "if (x_end - from <= most) break;", "rows shorter than a vector*")
-    yield Mutant("rows joined though windows do not fill them", file, "!kPlaces && p.w.is_tiled() ? last - first : 1;",
+                 "return p.d.in == 1 && p.h.in == 1 && p.is_one_row()", "return p.is_one_row()", "*max pool*")
+    lines = "src/kernels/max_pool_lines.hpp"
+    yield Mutant("rows of windows written behind the last", lines,
+                 "if (line.x_end - from <= most || line.y_end - line.y < o + N) break;",
+                 "if (line.x_end - from <= most) break;", "rows shorter than a vector*")
+    yield Mutant("rows joined though windows do not fill them", lines, "!kPlaces && p.w.is_tiled() ? last - first : 1;",
                  "!kPlaces ? last - first : 1;", "rows shorter than a vector*")
-    yield Mutant("places counted through all planes", file, "if (row == size) row = 0;", "if (row == 2 * size) row = 0;",
-                 "rows shorter than a vector*")
+    yield Mutant("places counted through all planes", lines, "if (line.place == size) line.place = 0;",
+                 "if (line.place == 2 * size) line.place = 0;", "rows shorter than a vector*")
     finite = "src/kernels/max_pool_small.hpp"
     yield Mutant("elements that are not finite taken as if they were", finite, "if (!is_all_from(0, zero + zeros)) return false;",
                  "if (!is_all_from(0, zero - zero)) return false;", "*max pool*")
@@ -523,7 +525,7 @@ def max_pools():
     yield Mutant("NaN loses", pairs, "return (v > best) | (v != v);", "return v > best;", "*NaN*")
     yield Mutant("places of the second of four vectors of elements", pairs, "lanes + (2 * i + 1) * N,", "lanes + 2 * i * N,",
                  "rows\\, windows and planes*")
-    yield Mutant("windows of several rows by pairs of pairs", file, "is_one_row(p) && p.w.is_tiled()", "p.w.is_tiled()",
+    yield Mutant("windows of several rows by pairs of pairs", file, "p.is_one_row() && p.w.is_tiled()", "p.w.is_tiled()",
                  "rows\\, windows and planes*")
     rows, columns = "src/kernels/max_pool_rows.hpp", "src/kernels/max_pool_columns.hpp"
     yield Mutant("rows in the place of one that is listed", rows, "if ((used_ >> slot & 1) != 0 || rows_ == kSlots) join();",

@@ -7,6 +7,7 @@
 
 #include "kernels/loop_hints.hpp"
 #include "kernels/max_pool_columns.hpp"
+#include "kernels/max_pool_lines.hpp"
 #include "kernels/max_pool_plan.hpp"
 #include "kernels/max_pool_rows.hpp"
 #include "kernels/parallel.hpp"
@@ -128,14 +129,11 @@ bool small_rows(const MaxPool& p, const Taps& d, std::int64_t h, std::int64_t co
 
 /// Whether windows are taken together with their neighbours: by rows, which windows share that are a step or two
 /// apart, or by columns. In one row, long windows that hardly overlap stay alone.
-bool is_one_row(const MaxPool& p) {
-  return p.d.window.kernel == 1 && p.h.window.kernel == 1 && !p.d.is_adaptive && !p.h.is_adaptive;
-}
 template <class T>
 bool goes_by_rows(const MaxPool& p) {
   const Window1d& w = p.w.window;
   if (!RowMaxima<T>::fits(p.w) || (w.kernel > 8 && p.w.out < 8)) return false;
-  return w.stride <= 2 || is_one_row(p);
+  return w.stride <= 2 || p.is_one_row();
 }
 /// Whether windows are whole rows, which are one run.
 bool takes_rows(const PoolAxis& w) {
@@ -144,7 +142,7 @@ bool takes_rows(const PoolAxis& w) {
 bool goes_by_columns(const MaxPool& p) {
   if (takes_rows(p.w)) return false;
   const std::int64_t columns = p.w.is_adaptive ? p.w.in : (p.w.window.kernel - 1) * p.w.window.dilation + 1;
-  return !is_one_row(p) && columns <= ColumnMaxima::kMost;
+  return !p.is_one_row() && columns <= ColumnMaxima::kMost;
 }
 
 /// The rows [first, last) of all windows.
@@ -182,8 +180,8 @@ TAPER_FOR_SIZE void pool_rows(const MaxPool& p, std::int64_t first, std::int64_t
 /// Whether windows are four neighbours in one row, side by side, which are taken as pairs of pairs.
 template <class T>
 bool is_in_quads(const MaxPool& p) {
-  return kVectorWidth == 64 && is_one_row(p) && p.w.is_tiled() && p.w.window.kernel == 4 && p.w.out >= kFullVector<T> &&
-         p.has_narrow_places();
+  return kVectorWidth == 64 && p.is_one_row() && p.w.is_tiled() && p.w.window.kernel == 4 &&
+         p.w.out >= kFullVector<T> && p.has_narrow_places();
 }
 template <class T>
 void forward_quads(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
@@ -191,116 +189,9 @@ void forward_quads(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T
   pool_quads<T>(x + place, place, p.w.out, y, index);
 }
 
-#if defined(__AVX2__) && !defined(__AVX512F__)
-
-/// Whether windows are in one row each and have a loop for that.
-TAPER_FOR_SIZE bool goes_by_lines(const MaxPool& p) {
-  constexpr std::int64_t kMost = 4096;
-  const Window1d& w = p.w.window;
-  const std::int64_t longest = w.stride <= 2 ? 16 : kMost;
-  return is_one_row(p) && !p.w.is_adaptive && p.d.out == p.d.in && p.h.out == p.h.in && p.has_narrow_places() &&
-         w.kernel <= (p.w.out < 8 ? 8 : longest) && w.stride <= kMost && w.dilation <= kMost;
-}
-
-/// The rows [first, last) of such windows, those that no border cuts off a vector at a time: the vector's last windows
-/// may be cut off, or go on in the next row, and be written again.
-template <bool kPlaces>
-[[gnu::noinline]] void pool_lines(const MaxPool& p, std::int64_t first, std::int64_t last, const float* x, float* y,
-                                  std::int64_t* index) {
-  using V = Vector<float>;
-  using Place = std::int32_t;
-  using Places = Vector<Place>;
-  using Lanes = PairLanes<float>;
-  constexpr int N = kLanes<float>;
-  const Window1d& w = p.w.window;
-  const std::int64_t s = w.stride, step = w.dilation, taps = w.kernel, start = -w.padding_left;
-  const std::int64_t reach = (taps - 1) * step, most = (N - 1) * s + reach + (s == 2 ? 1 : 0);
-  // Windows side by side are those of one row, if nobody asks for places.
-  const std::int64_t joined = !kPlaces && p.w.is_tiled() ? last - first : 1;
-  const std::int64_t in = p.w.in * joined, out = p.w.out * joined, size = p.d.in * p.h.in * in;
-  const std::int64_t begin = std::min(out, (s - 1 - start) / s);
-  const std::int64_t inside = start + reach < in ? std::min(out, (in - 1 - reach - start) / s + 1) : 0;
-  const float* const x_end = x + p.planes * p.d.in * p.h.in * p.w.in;
-  const float* const y_end = y + last * p.w.out;
-  std::int64_t row = kPlaces ? first * in % size : 0;  // in its plane
-  x += first * p.w.in, y += first * p.w.out;
-  if (kPlaces) index += first * out;
-  Places lanes{};
-  if (kPlaces)
-    for (int l = 0; l < N; ++l) lanes[l] = static_cast<Place>(l * s);
-  for (; y < y_end; x += in, y += out) {
-    std::int64_t o = begin;
-    const auto take = [&](const auto& read, const auto& ordered) __attribute__((always_inline)) {
-      for (; o < inside; o += N) {
-        const float* from = x + start + o * s;
-        if (x_end - from <= most || y_end - y < o + N) break;
-        fetch_run(from, N * s, memory_ahead);
-        V best = read(from);
-        Places at = lanes + static_cast<Place>(row + start + o * s), where = at;
-        for (std::int64_t t = 1; t < taps; ++t) {
-          from += step, at += static_cast<Place>(step);
-          const V v = read(from);
-          const auto is_taken = exceeds(v, best);
-          best = is_taken ? v : best;
-          if (kPlaces) where = is_taken ? at : where;
-        }
-        store<float>(V(ordered(best)), y + o);
-        if (!kPlaces) continue;
-        Place places[N];
-        std::memcpy(places, &where, sizeof where);
-        for (int l = 0; l < N; ++l) index[o + l] = places[l];
-      }
-    };
-    const auto same = [](const auto& v) __attribute__((always_inline)) { return v; };
-    const auto one = [](const float* from) __attribute__((always_inline)) { return load(from); };
-    const auto two = [](const float* from) __attribute__((always_inline)) {
-      return V(Lanes::of_pairs<0>(load(from), load(from + N)));
-    };
-    const auto ordered = [](const auto& v) __attribute__((always_inline)) { return Lanes::ordered(v); };
-    const auto more = [=](const float* from) __attribute__((always_inline)) {
-      return every<V>(from, s, std::make_integer_sequence<int, N>());
-    };
-    if constexpr (kPlaces)
-      take(
-          [=](const float* from) __attribute__((always_inline)) {
-            return s == 1 ? one(from) : s == 2 ? V(ordered(two(from))) : more(from);
-          },
-          same);
-    else if (s == 1)
-      take(one, same);
-    else if (s == 2)
-      take(two, ordered);
-    else
-      take(more, same);
-    o = std::min(o, std::max(inside, begin));
-    for (std::int64_t i = 0; i < out; ++i) {
-      if (i == begin) i = o;
-      if (i == out) break;
-      std::int64_t at = start + i * s;
-      const std::int64_t end = std::min(at + reach + 1, in);
-      while (at < 0) at += step;
-      V best = V(_mm256_broadcast_ss(x + at));  // vectors choose without branches
-      Places where = Places{} + static_cast<Place>(at);
-      while ((at += step) < end) {
-        const V v = V(_mm256_broadcast_ss(x + at));
-        const auto is_taken = exceeds(v, best);
-        best = is_taken ? v : best;
-        if (kPlaces) where = is_taken ? Places{} + static_cast<Place>(at) : where;
-      }
-      y[i] = best[0];
-      if (kPlaces) index[i] = row + where[0];
-    }
-    if (!kPlaces) continue;
-    index += out, row += in;
-    if (row == size) row = 0;
-  }
-}
-
-#endif
-
 /// Whether planes of one row may as well be the rows of one plane, which are worked on some at a time.
 bool is_joined(const MaxPool& p) {
-  return p.d.in == 1 && p.h.in == 1 && is_one_row(p) && p.planes > 1 && p.w.in > 0 &&
+  return p.d.in == 1 && p.h.in == 1 && p.is_one_row() && p.planes > 1 && p.w.in > 0 &&
          p.planes < (std::int64_t{1} << 30) / p.w.in;
 }
 
