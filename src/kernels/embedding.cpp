@@ -6,6 +6,7 @@
 #include "kernels/array.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/sort_places.hpp"
 
 namespace taper::kernels {
 
@@ -22,28 +23,17 @@ struct SortedPlaces {
   std::int64_t runs = 0;
 
   SortedPlaces(const std::int64_t* index, std::int64_t count, std::int64_t rows) : places(count), starts(count + 1) {
-    if (rows / 8 <= count)
-      count_places(index, count, rows);
-    else
-      sort_places(index, count);
+    if (rows / 8 <= count) {
+      const Array<std::int64_t> ends(rows + 1);
+      sort_places(index, count, rows, places.data(), ends.data());
+    } else {
+      for (std::int64_t j = 0; j < count; ++j) places[j] = j;
+      std::sort(places.data(), places.data() + count,
+                [=](std::int64_t a, std::int64_t b) { return index[a] != index[b] ? index[a] < index[b] : a < b; });
+    }
     for (std::int64_t j = 0; j < count; ++j)
       if (j == 0 || index[places[j]] != index[places[j - 1]]) starts[runs++] = j;
     starts[runs] = count;
-  }
-
- private:
-  /// Few rows: the place of each follows from how often those before it occur.
-  void count_places(const std::int64_t* index, std::int64_t count, std::int64_t rows) {
-    const Array<std::int64_t> next(rows + 1);
-    std::fill_n(next.data(), rows + 1, std::int64_t{0});
-    for (std::int64_t j = 0; j < count; ++j) ++next[index[j] + 1];
-    for (std::int64_t r = 0; r < rows; ++r) next[r + 1] += next[r];
-    for (std::int64_t j = 0; j < count; ++j) places[next[index[j]]++] = j;
-  }
-  void sort_places(const std::int64_t* index, std::int64_t count) {
-    for (std::int64_t j = 0; j < count; ++j) places[j] = j;
-    std::sort(places.data(), places.data() + count,
-              [=](std::int64_t a, std::int64_t b) { return index[a] != index[b] ? index[a] < index[b] : a < b; });
   }
 };
 

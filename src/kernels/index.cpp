@@ -1,11 +1,11 @@
 #include "kernels/index.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/ceil_div.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/sort_places.hpp"
 #include "kernels/word.hpp"
 #include "taper/shape.hpp"
 
@@ -100,11 +100,7 @@ class Places {
  public:
   static constexpr std::int64_t kMost = 1024, kRows = 4;
 
-  TAPER_FOR_SIZE Places(const std::int64_t* index, std::int64_t count, std::int64_t n) : end_{} {
-    for (std::int64_t j = 0; j < count; ++j) ++end_[index[j] + 1];
-    for (std::int64_t i = 0; i < n; ++i) end_[i + 1] = static_cast<std::uint16_t>(end_[i + 1] + end_[i]);
-    for (std::int64_t j = 0; j < count; ++j) place_[end_[index[j]]++] = static_cast<std::uint16_t>(j);
-  }
+  Places(const std::int64_t* index, std::int64_t count, std::int64_t n) { sort_places(index, count, n, place_, end_); }
 
   /// dx_ri += the sum of dy_rj for all places j of i, for rows r of `n` and `row` elements, kRows at a time.
   template <class T>
@@ -129,11 +125,6 @@ class Places {
  private:
   std::uint16_t place_[kMost], end_[kMost + 1];
 };
-
-template <class T>
-void clear(T* x, std::int64_t n) {
-  if (n > 0) std::memset(x, 0, static_cast<std::size_t>(n) * sizeof(T));
-}
 
 /// dx_o,index(j) += dy_oj for j in order, of slices of single elements.
 template <class T>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "base/memory_ahead.hpp"
 #include "kernels/vectors.hpp"
@@ -22,6 +23,12 @@
 #endif
 
 namespace taper::kernels {
+
+/// y_i = 0 for i < n; out of line, as there are many calls.
+template <class T>
+[[gnu::noinline]] void clear(T* y, std::int64_t n) {
+  if (n > 0) std::memset(y, 0, static_cast<std::size_t>(n) * sizeof(T));
+}
 
 /// Bytes that memory is asked for at a time.
 inline constexpr int kLine = 64;

@@ -72,12 +72,6 @@ template <class T>
   }
 }
 
-/// y_i = 0 for i < n
-template <class T>
-[[gnu::always_inline]] inline void clear(T* y, std::int64_t n) {
-  std::memset(y, 0, static_cast<std::size_t>(n) * sizeof(T));
-}
-
 /// Asks for the memory of `vectors` vectors, `ahead` bytes behind x, unless that is 0.
 template <int vectors, class T>
 [[gnu::always_inline]] inline void fetch_ahead(const T* x, std::uintptr_t ahead) {
