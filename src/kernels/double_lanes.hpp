@@ -79,15 +79,8 @@ struct Lanes<N, kMost, true> {
     return *this += load(x);
   }
   Lanes<N / 2, kMost> folded() const {
-#if defined(__AVX2__)
-    if constexpr (N == 4)
-      return {typename Lanes<2, kMost>::Vector(_mm256_castpd256_pd128(v)) +
-              typename Lanes<2, kMost>::Vector(_mm256_extractf128_pd(v, 1))};
-#endif
-    if constexpr (N == 8)
-      return {__builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7)};
-    else if constexpr (N == 4)
-      return {__builtin_shufflevector(v, v, 0, 1) + __builtin_shufflevector(v, v, 2, 3)};
+    if constexpr (N > 2)
+      return {half_of<0>(v) + half_of<1>(v)};
     else
       return {v[0] + v[1]};
   }

@@ -81,7 +81,7 @@ struct Long {
 
   Long() = default;
   /// The floats, exactly.
-  explicit Long(const Vector<float>& x) : low(as_doubles(half_of(x, 0))), high(as_doubles(half_of(x, 1))) {}
+  explicit Long(const Vector<float>& x) : low(as_doubles(half_of<0>(x))), high(as_doubles(half_of<1>(x))) {}
   static Long load(const double* x) {
     Long a;
     a.low = kernels::load(x), a.high = kernels::load(x + kLanes<double>);

@@ -37,18 +37,6 @@ using AsManyFloats = Several<float, kDoubles>::type;
 }
 
 template <int... I>
-[[gnu::always_inline]] inline AsManyFloats half_of(const Vector<float>& v, int half, std::integer_sequence<int, I...>) {
-  return half == 0 ? __builtin_shufflevector(v, v, I...) : __builtin_shufflevector(v, v, (kDoubles + I)...);
-}
-/// The first half of a vector of floats (0) or the second one (1).
-[[gnu::always_inline]] inline AsManyFloats half_of(const Vector<float>& v, int half) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
-  // GCC 12 would move halves across, which takes AMD's older processors several times as long.
-  if (half == 1) return _mm256_extractf128_ps(v, 1);
-#endif
-  return half_of(v, half, std::make_integer_sequence<int, kDoubles>());
-}
-template <int... I>
 [[gnu::always_inline]] inline Vector<float> joined(AsManyFloats low, AsManyFloats high,
                                                    std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(low, high, I...);
@@ -96,26 +84,16 @@ struct SumPair {
 /// The lanes of some vectors of doubles joined to one number, folded to the lower half again and again.
 template <class V, int N, class Join>
 [[gnu::always_inline]] inline double fold(V (&all)[N], const Join& join) {
-  typedef double Two __attribute__((vector_size(16)));
 #pragma GCC unroll 4
   for (int half = N / 2; half > 0; half /= 2)
 #pragma GCC unroll 8
     for (int v = 0; v < half; ++v) all[v] = join(all[v], all[v + half]);
-  Two pair;
-  if constexpr (sizeof(V) == 64) {
-    const auto four =
-        join(__builtin_shufflevector(all[0], all[0], 0, 1, 2, 3), __builtin_shufflevector(all[0], all[0], 4, 5, 6, 7));
-    pair = join(__builtin_shufflevector(four, four, 0, 1), __builtin_shufflevector(four, four, 2, 3));
-  } else if constexpr (sizeof(V) == 32) {
-#if defined(__AVX2__)
-    pair = join(Two(_mm256_castpd256_pd128(all[0])), Two(_mm256_extractf128_pd(all[0], 1)));
-#else
-    pair = join(__builtin_shufflevector(all[0], all[0], 0, 1), __builtin_shufflevector(all[0], all[0], 2, 3));
-#endif
+  if constexpr (sizeof(V) > 16) {
+    decltype(half_of<0>(all[0])) rest[] = {join(half_of<0>(all[0]), half_of<1>(all[0]))};
+    return fold(rest, join);
   } else {
-    pair = all[0];
+    return join(all[0][0], all[0][1]);
   }
-  return join(pair[0], pair[1]);
 }
 
 /// The sum of some vectors' lanes.

@@ -26,7 +26,7 @@ namespace taper::kernels {
 
 /// y_i = 0 for i < n; out of line, as there are many calls.
 template <class T>
-[[gnu::noinline]] void clear(T* y, std::int64_t n) {
+[[gnu::noinline]] static void clear(T* y, std::int64_t n) {
   if (n > 0) std::memset(y, 0, static_cast<std::size_t>(n) * sizeof(T));
 }
 

@@ -73,10 +73,10 @@ struct PartPack {
   // Stores with a mask take several times as long. Out of line: every loop over packs ends with them.
   [[gnu::noinline]] static void store_halves(__m256 v, int floats, void* y) {
     auto* to = static_cast<float*>(y);
-    __m128 part = _mm256_castps256_ps128(v);
+    __m128 part = half_of<0>(v);
     if ((floats & 4) != 0) {
       _mm_storeu_ps(to, part);
-      part = _mm256_extractf128_ps(v, 1);
+      part = half_of<1>(v);
       to += 4;
     }
     if ((floats & 2) != 0) {
@@ -176,7 +176,7 @@ struct LongPack {
 
   [[gnu::always_inline]] explicit LongPack(const Vector<T>& v) {
     if constexpr (kTwo)
-      low = as_doubles(half_of(v, 0)), high = as_doubles(half_of(v, 1));
+      low = as_doubles(half_of<0>(v)), high = as_doubles(half_of<1>(v));
     else
       low = v;
   }
@@ -222,7 +222,7 @@ struct LongPack {
   return fold(sum);
 }
 [[gnu::always_inline]] inline double sum_of_lanes(Vector<float> v) {
-  return sum_of_lanes(as_doubles(half_of(v, 0) + half_of(v, 1)));
+  return sum_of_lanes(as_doubles(half_of<0>(v) + half_of<1>(v)));
 }
 
 /// The sums of K terms over `n` elements, in double: `add(at, sums)` adds the terms of a pack to K packs. Chains of few

@@ -19,7 +19,7 @@ template <class A, class V>
   if constexpr (std::is_same_v<V, Vector<A>>)
     return v;
   else
-    return as_doubles(half_of(v, p));
+    return as_doubles(p == 0 ? half_of<0>(v) : half_of<1>(v));
 }
 
 /// Stores a vector of A as T.

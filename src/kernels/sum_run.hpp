@@ -33,8 +33,8 @@ inline double sum_long_run(const float* x, std::int64_t n) {
     for (int v = 0; v < kVectors; ++v) {
       const float* const at = from + v * kLanes<float>;
       const Vector<float> four = (load(at) + load(at + kWidth)) + (load(at + 2 * kWidth) + load(at + 3 * kWidth));
-#pragma GCC unroll 2
-      for (int part = 0; part < 2; ++part) sums[2 * v + part] += as_doubles(half_of(four, part));
+      sums[2 * v] += as_doubles(half_of<0>(four));
+      sums[2 * v + 1] += as_doubles(half_of<1>(four));
     }
   double sum[kHalf];
 #pragma GCC unroll 8

@@ -45,14 +45,30 @@ template <class T>
   std::memcpy(y, &v, sizeof v);
 }
 
+template <int kHalf, class V, int... L>
+[[gnu::always_inline]] inline auto half_of(const V& v, std::integer_sequence<int, L...>) {
+#if defined(__AVX2__)
+  // GCC 12 would move halves across, which takes AMD's older processors several times as long.
+  if constexpr (sizeof(V) == 32) {
+    using Half = typename Several<std::remove_cvref_t<decltype(v[0])>, sizeof...(L)>::type;
+    return Half(kHalf == 0 ? _mm256_castps256_ps128(__m256(v)) : _mm256_extractf128_ps(__m256(v), 1));
+  } else
+#endif
+    return __builtin_shufflevector(v, v, (kHalf * static_cast<int>(sizeof...(L)) + L)...);
+}
+/// The first half of a vector (0) or the second one (1).
+template <int kHalf, class V>
+[[gnu::always_inline]] inline auto half_of(const V& v) {
+  return half_of<kHalf>(v, std::make_integer_sequence<int, sizeof(V) / sizeof(v[0]) / 2>());
+}
+
 #if defined(__AVX2__)
 /// A half of a (0 or 1) and behind it one of b: what takes several times as long as one instruction on processors that
 /// work on halves.
 template <int kOfA, int kOfB, class V>
 [[gnu::always_inline]] inline V two_halves(const V& a, const V& b) {
-  const __m256 first = kOfA == 0 ? __m256(a) : _mm256_castps128_ps256(_mm256_extractf128_ps(__m256(a), 1));
-  return V(kOfB == 1 ? _mm256_blend_ps(first, __m256(b), 0xf0)
-                     : _mm256_insertf128_ps(first, _mm256_castps256_ps128(__m256(b)), 1));
+  const __m256 first = kOfA == 0 ? __m256(a) : _mm256_castps128_ps256(__m128(half_of<1>(a)));
+  return V(kOfB == 1 ? _mm256_blend_ps(first, __m256(b), 0xf0) : _mm256_insertf128_ps(first, __m128(half_of<0>(b)), 1));
 }
 #endif
 
