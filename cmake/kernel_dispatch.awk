@@ -1,6 +1,8 @@
-# Reads what `nm -gP --defined-only` says of the kernels' object files, writes a C++ file with
+# Reads what `nm -gP` says of the kernels' object files, writes a C++ file with
 #  - one table of functions for each instruction set, and
 #  - for each function `taper::kernels::f` a jump to the f of the set whose table `taper_kernels` points to.
+# With `asked`, the object files of all that calls kernels are read too, and only functions that are asked for there have
+# a jump: a shared library has no other callers, and half of the kernels are called by kernels of their own set alone.
 # A function that a set lacks is the one of the next weaker set. The weakest set has all, except for inline functions:
 # then each caller has its own. With `strict`, inline functions of others are an error in the stronger sets (optimised
 # builds have none).
@@ -15,9 +17,10 @@ BEGIN {
   defined[$1]
   if ($2 == "T") needed[name]
 }
-NF == 1 { weakest = /kernels_baseline/ }  # the object file that what follows is in
+$2 == "U" && $1 ~ /^_ZNK?5taper7kernels/ { called[$1] }
+NF == 1 { strong = /kernels_avx/ }  # the object file that what follows is in
 # A shared inline function compiled for a strong set may be the copy that the whole program uses, on any processor.
-$2 == "W" && $1 !~ /kernels_/ && strict && !weakest {
+$2 == "W" && $1 !~ /kernels_/ && strict && strong {
   print "kernel_dispatch: an inline function outside of taper::kernels is not inlined: " $1 > "/dev/stderr"
   failed = 1
 }
@@ -32,6 +35,7 @@ END {
   print "#pragma GCC diagnostic ignored \"-Woverlength-strings\""
   print "asm(R\"("
   for (i = 1; i <= n; ++i) {
+    if (asked && !(names[i] in called)) continue
     if (in_set(names[i], 1) in defined) {
       jumps[++slots] = names[i]
     } else if (names[i] in needed) {

@@ -50,6 +50,18 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     COMPILE_OPTIONS "-fexceptions;-fasynchronous-unwind-tables;$<$<STREQUAL:${set_of_target},avx2>:-falign-loops=32>")
 endif()
 
+# Adds the jumps to the kernels to `library`, from the object files that follow; all kernels, or those `asked` for there.
+function(taper_add_jumps library asked)
+  set(jumps ${CMAKE_CURRENT_BINARY_DIR}/kernel_dispatch_${library}.cpp)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/kernel_dispatch.awk)
+  add_custom_command(OUTPUT ${jumps}
+    COMMAND sh -c "nm=$1 && shift && \"$nm\" -gP \"$@\" | awk -v strict=$<CONFIG:Release> -v asked=${asked} -f \"$0\" > \"${jumps}.new\" && mv \"${jumps}.new\" \"${jumps}\"" ${script} ${CMAKE_NM} ${ARGN}
+    DEPENDS ${ARGN} ${script}
+    COMMENT "Writing the jumps to the kernels"
+    COMMAND_EXPAND_LISTS VERBATIM)
+  target_sources(${library} PRIVATE ${jumps})
+endfunction()
+
 # Adds the kernels in the list of files to the library.
 function(taper_add_dispatched_kernels files)
   foreach(set ${taper_kernel_sets})
@@ -66,16 +78,14 @@ function(taper_add_dispatched_kernels files)
       list(APPEND objects $<TARGET_OBJECTS:${part}>)
     endforeach()
   endforeach()
-  set(jumps ${CMAKE_CURRENT_BINARY_DIR}/kernel_dispatch.cpp)
-  set(script ${PROJECT_SOURCE_DIR}/cmake/kernel_dispatch.awk)
-  add_custom_command(OUTPUT ${jumps}
-    COMMAND sh -c "nm=$1 && shift && \"$nm\" -gP --defined-only \"$@\" | awk -v strict=$<CONFIG:Release> -f \"$0\" > \"${jumps}.new\" && mv \"${jumps}.new\" \"${jumps}\"" ${script} ${CMAKE_NM} ${objects}
-    DEPENDS ${objects} ${script}
-    COMMENT "Writing the jumps to the kernels"
-    COMMAND_EXPAND_LISTS VERBATIM)
-  target_sources(taper PRIVATE ${jumps})
   if(BUILD_SHARED_LIBS)
-    target_sources(taper_internal PRIVATE ${jumps})
+    foreach(part engine layers optimizers services training)
+      list(APPEND callers $<TARGET_OBJECTS:taper_${part}>)
+    endforeach()
+    taper_add_jumps(taper 1 ${objects} ${callers})
+    taper_add_jumps(taper_internal 0 ${objects})
+  else()
+    taper_add_jumps(taper 0 ${objects})
   endif()
   target_compile_definitions(taper_services PRIVATE TAPER_KERNEL_DISPATCH)
 endfunction()
