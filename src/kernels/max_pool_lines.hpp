@@ -119,7 +119,7 @@ template <bool kPlaces>
   std::int64_t at = lines.start + o * lines.stride;
   const std::int64_t end = std::min(at + lines.reach + 1, lines.in);
   while (at < 0) at += lines.step;
-  // vectors choose without branches
+  // Vectors choose without branches.
   LineMaxima all{_mm256_broadcast_ss(line.x + at), Places{} + static_cast<std::int32_t>(at)};
   while ((at += lines.step) < end) all.take(_mm256_broadcast_ss(line.x + at), Places{} + static_cast<std::int32_t>(at));
   line.y[o] = all.best[0];
