@@ -26,11 +26,12 @@ function(taper_compile_folders_together target count)
   endforeach()
 endfunction()
 
-# Adds the objects of `SOURCES` to the library as `taper_NAME`. `OPTIONS` are those of release builds.
-# `TOGETHER`: see above.
+# Adds the objects of `SOURCES` to the library as `taper_NAME`, and that to the list `taper_parts`. `OPTIONS` are those of
+# release builds. `TOGETHER`: see above.
 function(taper_add_part name)
   cmake_parse_arguments(part "TOGETHER" "" "OPTIONS;SOURCES" ${ARGN})
   set(part_name taper_${name})
+  set(taper_parts ${taper_parts} ${part_name} PARENT_SCOPE)
   add_library(${part_name} OBJECT ${part_SOURCES})
   target_compile_features(${part_name} PRIVATE cxx_std_20)
   target_compile_options(${part_name} PRIVATE "$<$<CONFIG:Release>:${part_OPTIONS}>")
