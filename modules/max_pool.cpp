@@ -199,7 +199,7 @@ std::vector<Tensor> MaxPoolLayer<O>::forward_outputs(std::span<const Tensor> inp
 }
 
 template <class O>
-PoolDescription MaxPoolLayer<O>::describe(const Sizes<O::kDims>& input) const {
+[[gnu::cold]] PoolDescription MaxPoolLayer<O>::describe(const Sizes<O::kDims>& input) const {
   const O& options = this->options_;
   const char* where = op_of<O>().name;
   PoolDescription head{.layer = this->to_string(), .averages = false};

@@ -164,7 +164,7 @@ Shape AveragePool<O>::infer(O& options, std::span<const Shape> inputs) {
 }
 
 template <class O>
-PoolDescription AveragePool<O>::describe(const Sizes<O::kDims>& input) const {
+[[gnu::cold]] PoolDescription AveragePool<O>::describe(const Sizes<O::kDims>& input) const {
   const O& options = this->options_;
   const char* where = op_of<O>().name;
   if constexpr (Sliding<O>)

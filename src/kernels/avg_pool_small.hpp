@@ -25,7 +25,7 @@ struct SmallRows {
   const T* zeros;        ///< read in the place of rows beside the source
   bool is_far;           ///< whether caches hardly hold what is read, or filled
   std::uintptr_t ahead;  ///< as `far_ahead`, if so
-  bool streams;          ///< whether gradients are stored past the caches, if that is where they are whole vectors
+  bool streams;          ///< whether results are stored past the caches, if that is where rows are whole vectors
 
   const T* row(std::int64_t i) const {
     i -= first;
@@ -34,13 +34,13 @@ struct SmallRows {
 
   const T* by[3];        ///< factors of the first row of windows, of others and of the last one
   std::int64_t windows;  ///< rows of windows
-  std::int64_t by_step;  ///< 0: there is one vector of factors
+  std::int64_t by_step;  ///< 0: there is one vector of factors, for all rows of pairs
 
   int class_of(std::int64_t window) const { return window == 0 ? 0 : window + 1 < windows ? 1 : 2; }
   const T* factors(std::int64_t window) const { return by[class_of(window)]; }
 };
 
-/// Whether vectors of gradients may be stored past the caches.
+/// Whether vectors of results may be stored past the caches.
 inline constexpr bool kStreamsSmall = kVectorWidth == 32;
 
 /// The first vector of a row of `n` elements, and zeros behind.
@@ -156,11 +156,51 @@ template <Small kind, class T>
       return Factors<T>::multiply(sum, by, o * by_step);
     };
     std::int64_t o = 0;
-    if constexpr (kVectorWidth == 32)  // wider vectors are few, and the baseline is kept small
+    if constexpr (K == 3 && kVectorWidth == 32)  // wider vectors are few, and the baseline is kept small
       for (const std::int64_t whole = std::min(n / 2, left) - kLanes<T>; o <= whole; o += kLanes<T>)
         store<T>(average(o, true), y + o);
     for (; o < to_width; o += kLanes<T>) store_some<T>(average(o, false), left - o, y + o);
   }
+}
+
+/// The averages of pairs which have one factor and are all in the source, with as little as possible beside them, as
+/// rows are often short: the last vector of a row begins within the one before it. Rows of less than a vector are
+/// stored, and read, on into those behind them.
+template <class T>
+[[gnu::noinline, gnu::aligned(64)]] void average_pairs(const SmallRows<T>& s) {
+  using All = std::make_integer_sequence<int, kLanes<T>>;
+  const bool streams = kStreamsSmall && s.streams;
+  const auto factor = Factors<T>::at(s.by[0], 0);
+  const std::int64_t n = s.width, to_width = s.to_width, last = std::max<std::int64_t>(to_width - kLanes<T>, 0);
+  const std::uintptr_t ahead = s.ahead;
+  const T* x = s.x + (2 * s.to_first - s.first) * n;
+  T* y = s.y;
+  for (T* const end = y + (s.to_last - s.to_first) * to_width; y != end; x += 2 * n, y += to_width)
+    for (std::int64_t o = 0;; o = std::min(o + kLanes<T>, last)) {
+      const T *const above = x + 2 * o, *const below = above + n;
+      const Vector<T> a = load<T>(above) + load<T>(below), b = load<T>(above + kLanes<T>) + load<T>(below + kLanes<T>);
+      fetch_ahead<4>(x + 4 * o, ahead);
+      const Vector<T> average = factor.times(every_second<0>(a, b, All()) + every_second<1>(a, b, All()));
+      if (streams) [[unlikely]]
+        stream<T>(average, y + o);
+      else
+        store<T>(average, y + o);
+      if (o == last) break;
+    }
+}
+
+/// The averages of pairs; behind the last row nothing is written.
+template <class T>
+TAPER_FOR_SIZE void small_pairs(const SmallRows<T>& s) {
+  const bool inside = 2 * s.to_width <= s.width && 2 * s.to_first >= s.first && 2 * s.to_last <= s.first + s.rows;
+  const std::int64_t rest = (kLanes<T> - 1) / s.to_width;  // rows at whose end there is no room for a vector
+  if (!inside || s.by_step != 0 || s.to_last - s.to_first <= 2 * rest) return small_strided<Small::pairs>(s);
+  SmallRows<T> part = s;
+  part.to_last -= rest;
+  average_pairs(part);
+  part.y += (part.to_last - part.to_first) * part.to_width;
+  part.to_first = part.to_last, part.to_last = s.to_last;
+  if (rest > 0) small_strided<Small::pairs>(part);
 }
 
 /// sum = x times the factors of the first row of windows, of others or of the last one
@@ -249,7 +289,7 @@ void small_spread(const SmallRows<T>& s) {
 
 template <class T>
 auto small_loop(Small kind) {
-  return kind == Small::pairs            ? small_strided<Small::pairs, T>
+  return kind == Small::pairs            ? small_pairs<T>
          : kind == Small::threes         ? small_threes<T>
          : kind == Small::strided_threes ? small_strided<Small::strided_threes, T>
          : kind == Small::pairs_back     ? small_spread<Small::pairs_back, T>
@@ -262,8 +302,8 @@ template <class T>
 void pool_pairs(std::int64_t rows, std::int64_t width, double divisor, bool backward, const T* x, T* y) {
   const std::int64_t bytes = rows * width * std::int64_t{sizeof(T)};
   const bool is_far = backward ? 5 * bytes >= kFarFilled : 4 * bytes >= beyond_caches / 2;
-  const bool streams =
-      backward && 4 * bytes >= beyond_caches && 2 * width % kLanes<T> == 0 && lanes_until_aligned(y) == 0;
+  const bool streams = kStreamsSmall && 4 * bytes >= beyond_caches && (backward ? 2 * width : width) % kLanes<T> == 0 &&
+                       lanes_until_aligned(y) == 0;
   parallel_for(rows, 5 * width, [=](std::int64_t first, std::int64_t last) {
     alignas(kVectorWidth) T one[2 * kLanes<T>];
     Factors<T>::set_all(one, divisor);
@@ -276,7 +316,7 @@ void pool_pairs(std::int64_t rows, std::int64_t width, double divisor, bool back
     const std::int64_t n = last - first, from = backward ? 1 : 2, to = backward ? 2 : 1;
     all.rows = from * n, all.width = from * width, all.to_last = to * n, all.to_width = to * width;
     all.x = x + first * from * all.width, all.y = y + first * to * all.to_width;
-    backward ? small_spread<Small::pairs_back>(all) : small_strided<Small::pairs>(all);
+    backward ? small_spread<Small::pairs_back>(all) : small_pairs(all);
     if (streams) end_stream();
   });
 }

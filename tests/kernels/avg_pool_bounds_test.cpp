@@ -66,3 +66,25 @@ TEST_CASE("small windows store nothing beside their results") {
       CHECK(same_bits(to, expected));
     }
 }
+
+TEST_CASE(
+    "planes cut into windows of two by two are averaged as each row of windows alone, and nothing else is stored") {
+  Draw draw(31);
+  constexpr float kBeside = 77;
+  // Rows of less than a vector, of one and of more; the last ones, behind which there is nothing, by themselves.
+  for (std::int64_t width = 1; width <= 40; ++width)
+    for (const std::int64_t rows : {1, 2, 3, 17, 64}) {
+      CAPTURE(width, rows);
+      const auto pool = [=](std::int64_t n) {
+        return fixed({2, 2 * width}, {2, 2}, {2, 2}, {0, 0}, true, false, 0, n);
+      };
+      const auto x = as<float>(draw.values(inputs(pool(rows))));
+      std::vector<float> y(std::size_t(rows * width + 64), kBeside), expected = y;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const auto alone = run_forward(pool(1), part_of(x, row, rows));
+        std::copy(alone.begin(), alone.end(), expected.begin() + row * width);
+      }
+      kernels::avg_pool(params_of(pool(rows)), x.data(), y.data());
+      CHECK(same_bits(y, expected));
+    }
+}
