@@ -1,5 +1,6 @@
 #include "taper/nn/conv.hpp"
 
+#include "bias.hpp"
 #include "catalogue.hpp"
 #include "conv_common.hpp"
 #include "fused_records.hpp"
@@ -15,7 +16,6 @@ std::span<const char* const> names_of(PadMode) {
 
 namespace taper::nn {
 
-using autograd::apply;
 using autograd::BackwardArgs;
 using autograd::ForwardArgs;
 using autograd::GradientSlot;
@@ -28,9 +28,8 @@ namespace {
 
 template <class T>
 void conv_forward(const ForwardArgs& args) {
-  const T* b = args.inputs.size() > 2 ? args.inputs[2].as<T>() : nullptr;
-  kernels::conv_forward(args.attributes_as<ConvParams>(), args.inputs[0].as<T>(), args.inputs[1].as<T>(), b,
-                        args.output.as<T>());
+  kernels::conv_forward(args.attributes_as<ConvParams>(), args.inputs[0].as<T>(), args.inputs[1].as<T>(),
+                        bias_of<T>(args), args.output.as<T>());
 }
 
 template <class T>
@@ -39,8 +38,7 @@ void conv_backward(const BackwardArgs& args) {
   const T* dy = args.output_gradient.as<T>();
   if (const GradientSlot& dx = args.input_gradients[0])
     kernels::conv_backward_input(params, dy, args.inputs[1].as<T>(), dx.as<T>(), dx.add);
-  const GradientSlot none{}, &dw = args.input_gradients[1];
-  const GradientSlot& db = args.input_gradients.size() > 2 ? args.input_gradients[2] : none;
+  const GradientSlot &dw = args.input_gradients[1], &db = bias_gradient(args);
   kernels::conv_backward_parameters(params, dy, args.inputs[0].as<T>(), dw.as<T>(), dw.add, db.as<T>(), db.add);
 }
 
@@ -92,13 +90,6 @@ void check_padding_mode(const char* where, PadMode mode, const std::array<Window
   }
 }
 
-template <int N>
-struct ConvGeometry {
-  std::array<Window1d, N> windows;
-  std::array<std::int64_t, N> in, out;
-  Shape output;
-};
-
 /// Checks everything about shapes and options but the channels of the input.
 template <int N>
 ConvGeometry<N> conv_geometry(const char* where, const Shape& input, std::int64_t out_channels, const Sizes<N>& kernel,
@@ -148,13 +139,12 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
   if (bias.defined()) check_bias(op.name, bias, weight.shape()[0]);
   const bool zeros = options.padding_mode == PadMode::zeros;
   const Tensor x = zeros ? input : padded_input<N>(input, options.padding_mode, g.windows);
-  ConvParams params;
-  params.batch = input.dim() == N + 2 ? input.shape()[0] : 1;
-  params.in_channels = input.shape().back(N);
-  params.out_channels = weight.shape()[0];
-  params.groups = options.groups;
+  ConvParams params{.batch = input.dim() == N + 2 ? input.shape()[0] : 1,
+                    .in_channels = input.shape().back(N),
+                    .out_channels = weight.shape()[0],
+                    .groups = options.groups};
   set_windows(params, g.windows, {x.shape().end() - N, std::size_t(N)}, g.out);
-  return record_convolution(op, x, weight, bias, g.output, params);
+  return apply_with_bias(op, x, weight, bias, g.output, params);
 }
 
 }  // namespace
@@ -193,9 +183,7 @@ ConvFuncOptions<N> sliding(const ConvOptions<N>& o) {
 /// Refuses options that no input could make valid; `in_channels` must be known.
 template <int N>
 void check_layer(const char* where, const ConvOptions<N>& options) {
-  check_groups(where, options.groups);
-  check_divisible(where, "in_channels", *options.in_channels, options.groups);
-  check_divisible(where, "out_channels", options.out_channels, options.groups);
+  check_channels(where, *options.in_channels, options.out_channels, options.groups);
   windows_of(where, options.kernel_size, sliding(options));
 }
 
@@ -227,11 +215,7 @@ template <int N>
 Shape Conv<N>::infer(ConvOptions<N>& options, std::span<const Shape> inputs) {
   const char* where = kConv[N - 1].name;
   const Shape& input = inputs[0];
-  if (input.rank() != N + 2)
-    fail(ErrorKind::shape, where, ": wrong number of dimensions: expected ", N + 2, "-D with the batch, got ",
-         input.rank(), "-D ", batched_text(input));
-  complete_option(where, "in_channels", options.in_channels, input[1], input);
-  check_spatial_input(where, input, N);
+  complete_channels(where, "in_channels", options.in_channels, input, N);
   check_layer(where, options);
   const Shape shape = weight_shape(options);  // refuses a size beyond 63 bits
   return conv_geometry(where, input, shape[0], options.kernel_size, sliding(options)).output;

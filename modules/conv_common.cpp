@@ -6,7 +6,7 @@
 
 namespace taper::nn {
 
-void check_groups(const char* where, std::int64_t groups) {
+static void check_groups(const char* where, std::int64_t groups) {
   if (groups < 1) fail(ErrorKind::config, where, ": groups must be positive: expected >= 1, got ", groups);
 }
 
@@ -16,6 +16,12 @@ void check_divisible(const char* where, const char* key, std::int64_t channels, 
          channels);
 }
 
+void check_channels(const char* where, std::int64_t in_channels, std::int64_t out_channels, std::int64_t groups) {
+  check_groups(where, groups);
+  check_divisible(where, "in_channels", in_channels, groups);
+  check_divisible(where, "out_channels", out_channels, groups);
+}
+
 void check_weight(const char* where, const Shape& weight, int spatial_dims, std::int64_t groups) {
   if (weight.rank() != spatial_dims + 2)
     fail(ErrorKind::shape, where, ": weight has the wrong number of dimensions: expected ", spatial_dims + 2,
@@ -23,12 +29,6 @@ void check_weight(const char* where, const Shape& weight, int spatial_dims, std:
   for (int d = 0; d < 2; ++d)
     if (weight[d] == 0) fail(ErrorKind::shape, where, ": weight has no channels: expected >= 1, got 0 in ", weight);
   check_groups(where, groups);
-}
-
-void check_bias(const char* where, const Tensor& bias, std::int64_t out_channels) {
-  check_floating(where, bias.dtype());
-  if (!(bias.shape() == Shape{out_channels}))
-    fail(ErrorKind::shape, where, ": bias does not fit the weight: expected [", out_channels, "], got ", bias.shape());
 }
 
 Tensor initial_parameter(const Shape& shape, const Shape& weight) {
@@ -47,12 +47,6 @@ void set_windows(kernels::ConvParams& params, std::span<const Window1d> windows,
     params.padding[first + d] = windows[d].padding_left;
     params.dilation[first + d] = windows[d].dilation;
   }
-}
-
-Tensor record_convolution(const autograd::Op& op, const Tensor& input, const Tensor& weight, const Tensor& bias,
-                          const Shape& output, const kernels::ConvParams& params) {
-  if (!bias.defined()) return autograd::apply(op, {input, weight}, output, input.dtype(), params);
-  return autograd::apply(op, {input, weight, bias}, output, input.dtype(), params);
 }
 
 }  // namespace taper::nn

@@ -12,22 +12,27 @@
 // What convolutions and transposed convolutions share.
 namespace taper::nn {
 
-/// Refuses groups below 1. Errors: `ErrorKind::config`.
-void check_groups(const char* where, std::int64_t groups);
-
 /// Refuses channels (`key` is the option's name) that do not split into groups. Errors: `ErrorKind::config`.
 void check_divisible(const char* where, const char* key, std::int64_t channels, std::int64_t groups);
+
+/// Refuses groups below 1 and channels that do not split into them. Errors: `ErrorKind::config`.
+void check_channels(const char* where, std::int64_t in_channels, std::int64_t out_channels, std::int64_t groups);
 
 /// Refuses a weight of the wrong rank or without channels (its first two dimensions), and groups below 1.
 /// Errors: `ErrorKind::shape`, `ErrorKind::config`.
 void check_weight(const char* where, const Shape& weight, int spatial_dims, std::int64_t groups);
 
-/// Refuses a bias that is not [out_channels] floating numbers. Errors: `ErrorKind::shape`, `ErrorKind::type`.
-void check_bias(const char* where, const Tensor& bias, std::int64_t out_channels);
-
 /// A convolution's parameter at first: uniform in +-1 / sqrt(fan_in), fan_in being the product of all extents of the
 /// weight but the first.
 Tensor initial_parameter(const Shape& shape, const Shape& weight);
+
+/// What both sides of a call look like: the windows slide over `in` to `out`, or transposed from `in` to `out`.
+template <int N>
+struct ConvGeometry {
+  std::array<Window1d, N> windows;
+  std::array<std::int64_t, N> in, out;
+  Shape output;
+};
 
 /// The extents of a weight behind its two channel dimensions.
 template <int N>
@@ -49,9 +54,5 @@ Shape output_shape(const Shape& input, std::int64_t channels, const std::array<s
 /// Enters the windows and the sizes of both sides, one of each for every spatial dimension, into a kernel's parameters.
 void set_windows(kernels::ConvParams& params, std::span<const Window1d> windows, std::span<const std::int64_t> in,
                  std::span<const std::int64_t> out);
-
-/// Records a convolution; a bias that is not defined is left out.
-Tensor record_convolution(const autograd::Op& op, const Tensor& input, const Tensor& weight, const Tensor& bias,
-                          const Shape& output, const kernels::ConvParams& params);
 
 }  // namespace taper::nn

@@ -1,5 +1,6 @@
 #include "taper/nn/conv_transpose.hpp"
 
+#include "bias.hpp"
 #include "catalogue.hpp"
 #include "conv_common.hpp"
 #include "kernels/conv_transpose.hpp"
@@ -18,9 +19,8 @@ namespace {
 
 template <class T>
 void conv_transpose_forward(const ForwardArgs& args) {
-  const T* b = args.inputs.size() > 2 ? args.inputs[2].as<T>() : nullptr;
-  kernels::conv_transpose_forward(args.attributes_as<ConvParams>(), args.inputs[0].as<T>(), args.inputs[1].as<T>(), b,
-                                  args.output.as<T>());
+  kernels::conv_transpose_forward(args.attributes_as<ConvParams>(), args.inputs[0].as<T>(), args.inputs[1].as<T>(),
+                                  bias_of<T>(args), args.output.as<T>());
 }
 
 template <class T>
@@ -31,8 +31,7 @@ void conv_transpose_backward(const BackwardArgs& args) {
     kernels::conv_transpose_backward_input(params, dy, args.inputs[1].as<T>(), dx.as<T>(), dx.add);
   if (const GradientSlot& dw = args.input_gradients[1])
     kernels::conv_transpose_backward_weight(params, dy, args.inputs[0].as<T>(), dw.as<T>(), dw.add);
-  if (args.input_gradients.size() < 3) return;
-  if (const GradientSlot& db = args.input_gradients[2])
+  if (const GradientSlot& db = bias_gradient(args))
     kernels::conv_transpose_backward_bias(params, dy, db.as<T>(), db.add);
 }
 
@@ -50,9 +49,6 @@ constexpr Op kTranspose[] = {transpose_op("conv_transpose1d"), transpose_op("con
 
 // --- geometry, for any number of spatial dimensions -----------------------------------------------------------------
 
-template <int N>
-using Extents = std::array<std::int64_t, N>;
-
 /// The checked windows that take an output back to its input.
 template <int N>
 std::array<Window1d, N> windows_of(const char* where, const Sizes<N>& kernel,
@@ -69,18 +65,11 @@ std::array<Window1d, N> windows_of(const char* where, const Sizes<N>& kernel,
   return windows;
 }
 
-template <int N>
-struct TransposeGeometry {
-  std::array<Window1d, N> windows;
-  Extents<N> in, out;
-  Shape output;
-};
-
 /// Checks everything about shapes and options but the channels of the input.
 template <int N>
-TransposeGeometry<N> transpose_geometry(const char* where, const Shape& input, std::int64_t out_channels,
-                                        const Sizes<N>& kernel, const ConvTransposeFuncOptions<N>& options) {
-  TransposeGeometry<N> g;
+ConvGeometry<N> transpose_geometry(const char* where, const Shape& input, std::int64_t out_channels,
+                                   const Sizes<N>& kernel, const ConvTransposeFuncOptions<N>& options) {
+  ConvGeometry<N> g;
   g.windows = windows_of(where, kernel, options);
   std::copy(input.end() - N, input.end(), g.in.begin());
   transposed_output_size(where, g.windows, options.output_padding.values, g.in, g.out);
@@ -90,8 +79,8 @@ TransposeGeometry<N> transpose_geometry(const char* where, const Shape& input, s
 
 /// The geometry of a call with tensors: also the weight and the input's channels are checked.
 template <int N>
-TransposeGeometry<N> call_geometry(const char* where, const Shape& input, const Shape& weight,
-                                   const ConvTransposeFuncOptions<N>& options) {
+ConvGeometry<N> call_geometry(const char* where, const Shape& input, const Shape& weight,
+                              const ConvTransposeFuncOptions<N>& options) {
   check_weight(where, weight, N, options.groups);
   check_divisible(where, "in_channels", weight[0], options.groups);
   check_spatial_input(where, input, N);
@@ -107,16 +96,15 @@ Tensor transposed(const Tensor& input, const Tensor& weight, const Tensor& bias,
   const Op& op = kTranspose[N - 1];
   check_floating(op.name, input.dtype());
   check_floating(op.name, weight.dtype());
-  const TransposeGeometry<N> g = call_geometry(op.name, input.shape(), weight.shape(), options);
+  const ConvGeometry<N> g = call_geometry(op.name, input.shape(), weight.shape(), options);
   const std::int64_t out_channels = g.output.back(N);
   if (bias.defined()) check_bias(op.name, bias, out_channels);
-  ConvParams params;
-  params.batch = input.dim() == N + 2 ? input.shape()[0] : 1;
-  params.in_channels = out_channels;
-  params.out_channels = weight.shape()[0];
-  params.groups = options.groups;
+  ConvParams params{.batch = input.dim() == N + 2 ? input.shape()[0] : 1,
+                    .in_channels = out_channels,
+                    .out_channels = weight.shape()[0],
+                    .groups = options.groups};
   set_windows(params, g.windows, g.out, g.in);
-  return record_convolution(op, input, weight, bias, g.output, params);
+  return apply_with_bias(op, input, weight, bias, g.output, params);
 }
 
 }  // namespace
@@ -156,9 +144,7 @@ ConvTransposeFuncOptions<N> sliding(const ConvTransposeOptions<N>& o) {
 /// Refuses options that no input could make valid; `in_channels` must be known.
 template <int N>
 void check_layer(const char* where, const ConvTransposeOptions<N>& options) {
-  check_groups(where, options.groups);
-  check_divisible(where, "in_channels", *options.in_channels, options.groups);
-  check_divisible(where, "out_channels", options.out_channels, options.groups);
+  check_channels(where, *options.in_channels, options.out_channels, options.groups);
   windows_of(where, options.kernel_size, sliding(options));
   if (options.padding_mode != PadMode::zeros)
     fail(ErrorKind::config, where, ": padding_mode is not supported: expected zeros, got ",
@@ -220,11 +206,7 @@ template <int N>
 Shape ConvTranspose<N>::infer(ConvTransposeOptions<N>& options, std::span<const Shape> inputs) {
   const char* where = kTranspose[N - 1].name;
   const Shape& input = inputs[0];
-  if (input.rank() != N + 2)
-    fail(ErrorKind::shape, where, ": wrong number of dimensions: expected ", N + 2, "-D with the batch, got ",
-         input.rank(), "-D ", batched_text(input));
-  complete_option(where, "in_channels", options.in_channels, input[1], input);
-  check_spatial_input(where, input, N);
+  complete_channels(where, "in_channels", options.in_channels, input, N);
   check_layer(where, options);
   weight_shape(options);  // refuses a size beyond 63 bits
   return transpose_geometry(where, input, options.out_channels, options.kernel_size, sliding(options)).output;

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "bias.hpp"
 #include "fused_records.hpp"
 #include "kernels/avg_pool.hpp"
 #include "kernels/conv_average.hpp"
@@ -46,15 +47,13 @@ std::size_t fits(const ForwardArgs& first, const ForwardArgs& last, void* attrib
 
 void forward(const ForwardArgs& args) {
   const auto& [conv, divisor] = args.attributes_as<ConvAverage>();
-  const float* b = args.inputs.size() > 2 ? args.inputs[2].as<float>() : nullptr;
-  kernels::conv_average(conv, divisor, args.inputs[0].as<float>(), args.inputs[1].as<float>(), b,
+  kernels::conv_average(conv, divisor, args.inputs[0].as<float>(), args.inputs[1].as<float>(), bias_of<float>(args),
                         args.output.as<float>(), args.aux[0].as<std::uint16_t>());
 }
 
 void backward(const BackwardArgs& args) {
   const auto& [conv, divisor] = args.attributes_as<ConvAverage>();
-  const GradientSlot none{}, &dw = args.input_gradients[1];
-  const GradientSlot& db = args.input_gradients.size() > 2 ? args.input_gradients[2] : none;
+  const GradientSlot &dw = args.input_gradients[1], &db = bias_gradient(args);
   kernels::conv_average_backward(conv, divisor, args.output_gradient.as<float>(), args.aux[0].as<std::uint16_t>(),
                                  args.inputs[0].as<float>(), dw.as<float>(), dw.add, db.as<float>(), db.add);
 }

@@ -84,11 +84,7 @@ Tensor InstanceNorm<N>::forward(const Tensor& x) {
 template <int N>
 Shape InstanceNorm<N>::infer(Options& options, std::span<const Shape> inputs) {
   const Shape& input = inputs[0];
-  if (input.rank() != N + 2)
-    fail(ErrorKind::shape, Options::kType, ": wrong number of dimensions: expected ", N + 2, "-D with the batch, got ",
-         input.rank(), "-D ", batched_text(input));
-  complete_option(Options::kType, "num_features", options.num_features, input[1], input);
-  check_spatial_input(Options::kType, input, N);
+  complete_channels(Options::kType, "num_features", options.num_features, input, N);
   if (!options.track_running_stats)
     check_spatial_size(Options::kType, input.slice(2, input.rank()), batched_text(input));
   return input;

@@ -2,15 +2,13 @@
 
 #include <cmath>
 
+#include "bias.hpp"
 #include "catalogue.hpp"
 #include "kernels/linear.hpp"
-#include "spatial.hpp"
-#include "taper/autograd.hpp"
 #include "taper/creation.hpp"
 
 namespace taper::nn {
 
-using autograd::apply;
 using autograd::BackwardArgs;
 using autograd::ForwardArgs;
 using autograd::GradientSlot;
@@ -23,15 +21,13 @@ namespace {
 
 template <class T>
 void linear_forward(const ForwardArgs& args) {
-  const T* b = args.inputs.size() > 2 ? args.inputs[2].as<T>() : nullptr;
-  kernels::linear_forward(args.attributes_as<LinearParams>(), args.inputs[0].as<T>(), args.inputs[1].as<T>(), b,
-                          args.output.as<T>());
+  kernels::linear_forward(args.attributes_as<LinearParams>(), args.inputs[0].as<T>(), args.inputs[1].as<T>(),
+                          bias_of<T>(args), args.output.as<T>());
 }
 
 template <class T>
 void linear_backward(const BackwardArgs& args) {
-  const GradientSlot &dx = args.input_gradients[0], &dw = args.input_gradients[1];
-  const GradientSlot db = args.input_gradients.size() > 2 ? args.input_gradients[2] : GradientSlot{};
+  const GradientSlot &dx = args.input_gradients[0], &dw = args.input_gradients[1], &db = bias_gradient(args);
   kernels::linear_backward<T>(args.attributes_as<LinearParams>(), args.output_gradient.as<T>(), args.inputs[0].as<T>(),
                               args.inputs[1].as<T>(), {dx.as<T>(), dw.as<T>(), db.as<T>(), dx.add, dw.add, db.add});
 }
@@ -78,11 +74,8 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   const std::int64_t in = weight.shape()[1], out = weight.shape()[0];
   const Shape output = output_shape(input.shape(), out);
   const LinearParams params{planes(input.shape(), 1), in, out};
-  if (!bias.defined()) return apply(kLinear, {input, weight}, output, input.dtype(), params);
-  check_floating("linear", bias.dtype());
-  if (!(bias.shape() == Shape{out}))
-    fail(ErrorKind::shape, "linear: bias does not fit the weight: expected [", out, "], got ", bias.shape());
-  return apply(kLinear, {input, weight, bias}, output, input.dtype(), params);
+  if (bias.defined()) check_bias("linear", bias, out);
+  return apply_with_bias(kLinear, input, weight, bias, output, params);
 }
 
 }  // namespace functional

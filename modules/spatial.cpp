@@ -31,6 +31,16 @@ void complete_option(const char* where, const char* key, std::optional<std::int6
          batched_text(input), hint);
 }
 
+void complete_channels(const char* where, const char* key, std::optional<std::int64_t>& channels, const Shape& input,
+                       int spatial_dims) {
+  const int batched = spatial_dims + 2;
+  if (input.rank() != batched)
+    fail(ErrorKind::shape, where, ": wrong number of dimensions: expected ", batched, "-D with the batch, got ",
+         input.rank(), "-D ", batched_text(input));
+  complete_option(where, key, channels, input[1], input);
+  check_spatial_input(where, input, spatial_dims);
+}
+
 std::int64_t given(const char* where, const char* key, const std::optional<std::int64_t>& option) {
   if (!option)
     fail(ErrorKind::config, where, ": ", key, " is missing: expected a number, got none; only a model that knows its ",

@@ -24,6 +24,12 @@ std::string batched_text(const Shape& shape);
 void complete_option(const char* where, const char* key, std::optional<std::int64_t>& option, std::int64_t extent,
                      const Shape& input, const std::string& hint = "");
 
+/// The same for the channels of an input with the batch, which is also checked.
+/// Errors: `ErrorKind::shape`, as `check_spatial_input` or `where: wrong number of dimensions: expected 3-D with the
+/// batch, got ..`.
+void complete_channels(const char* where, const char* key, std::optional<std::int64_t>& channels, const Shape& input,
+                       int spatial_dims);
+
 /// The value of an option that only a model with a known input may leave out. Errors: `ErrorKind::config`.
 std::int64_t given(const char* where, const char* key, const std::optional<std::int64_t>& option);
 
