@@ -21,15 +21,9 @@ constexpr const char* kNames[] = {"lp_pool1d", "lp_pool2d", "lp_pool3d"};
 template <class O>
 constexpr const char* kName = kNames[O::kDims - 1];
 
-/// The checked windows of a pool. A stride left out is the kernel size.
 template <class O>
 std::array<Window1d, O::kDims> windows_of(const O& options) {
-  std::array<Window1d, O::kDims> windows;
-  for (int d = 0; d < O::kDims; ++d)
-    windows[std::size_t(d)] = {.kernel = options.kernel_size[d],
-                               .stride = options.stride.value_or(options.kernel_size)[d],
-                               .ceil_mode = options.ceil_mode};
-  check_options(kName<O>, windows, WindowKind::average_pool);
+  const auto windows = checked_windows(kName<O>, WindowKind::average_pool, options);
   if (options.norm_type == 0 || std::isnan(options.norm_type))
     fail(ErrorKind::config, kName<O>, ": norm_type must be a number other than 0: expected one, got ",
          options.norm_type);

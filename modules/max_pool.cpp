@@ -38,98 +38,71 @@ void max_backward(const BackwardArgs& args) {
                              args.aux[0].as<std::int64_t>(), dx.as<T>(), dx.add);
 }
 template <class T>
-void adaptive_forward(const ForwardArgs& args) {
+void adaptive_max_forward(const ForwardArgs& args) {
   kernels::adaptive_max_pool(args.attributes_as<AdaptivePoolParams>(), args.inputs[0].as<T>(), args.output.as<T>(),
                              index_of<T>(args));
 }
 template <class T>
-void adaptive_backward(const BackwardArgs& args) {
+void adaptive_max_backward(const BackwardArgs& args) {
   const GradientSlot& dx = args.input_gradients[0];
   kernels::adaptive_max_pool_backward(args.attributes_as<AdaptivePoolParams>(), args.output_gradient.as<T>(),
                                       args.aux[0].as<std::int64_t>(), dx.as<T>(), dx.add);
 }
 
-constexpr const char* kDerivative = "dx_j = sum of dy_i over the windows i whose largest element is j";
+constexpr const char* kMaxDerivative = "dx_j = sum of dy_i over the windows i whose largest element is j";
 constexpr Op max_op(const char* name) {
   return {.name = name,
-          .derivative = kDerivative,
+          .derivative = kMaxDerivative,
           .forward = {max_forward<float>, max_forward<double>, nullptr},
           .backward = {max_backward<float>, max_backward<double>, nullptr}};
 }
-constexpr Op adaptive_op(const char* name) {
+constexpr Op adaptive_max_op(const char* name) {
   return {.name = name,
-          .derivative = kDerivative,
-          .forward = {adaptive_forward<float>, adaptive_forward<double>, nullptr},
-          .backward = {adaptive_backward<float>, adaptive_backward<double>, nullptr}};
+          .derivative = kMaxDerivative,
+          .forward = {adaptive_max_forward<float>, adaptive_max_forward<double>, nullptr},
+          .backward = {adaptive_max_backward<float>, adaptive_max_backward<double>, nullptr}};
 }
 
 constexpr Op kMax[] = {max_op("max_pool1d"), max_op("max_pool2d"), max_op("max_pool3d")};
-constexpr Op kAdaptive[] = {adaptive_op("adaptive_max_pool1d"), adaptive_op("adaptive_max_pool2d"),
-                            adaptive_op("adaptive_max_pool3d")};
+constexpr Op kAdaptiveMax[] = {adaptive_max_op("adaptive_max_pool1d"), adaptive_max_op("adaptive_max_pool2d"),
+                               adaptive_max_op("adaptive_max_pool3d")};
+
+// --- geometry, for any number of spatial dimensions -----------------------------------------------------------------
 
 template <class O>
-constexpr const Op& op_of() {
-  return Sliding<O> ? kMax[O::kDims - 1] : kAdaptive[O::kDims - 1];
-}
-
-// --- geometry of each kind, for any number of spatial dimensions ----------------------------------------------------
-
-/// The checked windows of a pool. A stride left out is the kernel size.
-template <Sliding O>
-std::array<Window1d, O::kDims> windows_of(const O& options) {
-  std::array<Window1d, O::kDims> windows;
-  for (int d = 0; d < O::kDims; ++d)
-    windows[std::size_t(d)] = {.kernel = options.kernel_size[d],
-                               .stride = options.stride.value_or(options.kernel_size)[d],
-                               .padding_left = options.padding[d],
-                               .padding_right = options.padding[d],
-                               .dilation = options.dilation[d],
-                               .ceil_mode = options.ceil_mode};
-  check_options(op_of<O>().name, windows, WindowKind::pool);
-  return windows;
-}
+constexpr const Op& kMaxRecord = Sliding<O> ? kMax[O::kDims - 1] : kAdaptiveMax[O::kDims - 1];
 
 template <class O>
-void check(const O& options) {
-  if constexpr (Sliding<O>)
-    windows_of(options);
-  else
-    check_output_size(op_of<O>().name, options);
-}
+using MaximumParams = std::conditional_t<Sliding<O>, SlidingPoolParams, AdaptivePoolParams>;
 
 template <class O>
-using ParamsOf = std::conditional_t<Sliding<O>, SlidingPoolParams, AdaptivePoolParams>;
-
-template <class O>
-Shape geometry_of(const O& options, const Shape& input, ParamsOf<O>& params) {
-  const char* where = op_of<O>().name;
-  if constexpr (Sliding<O>)
-    return sliding_geometry(where, windows_of(options), WindowKind::pool, input, params);
-  else
-    return adaptive_geometry(where, given_extents(options), input, 1, params);
+Shape maximum_geometry(const O& options, const Shape& input, MaximumParams<O>& params) {
+  return pool_geometry(kMaxRecord<O>.name, WindowKind::pool, options, input, params);
 }
 template <class O>
-Shape output_of(const O& options, const Shape& input) {
-  ParamsOf<O> params;
-  return geometry_of(options, input, params);
+Shape maximum_shape(const O& options, const Shape& input) {
+  MaximumParams<O> params;
+  return maximum_geometry(options, input, params);
 }
 
 template <class O>
 MaxPooled pool_with_indices(const Tensor& input, const O& options) {
-  check_floating(op_of<O>().name, input.dtype());
-  ParamsOf<O> params;
-  const Shape output = geometry_of(options, input.shape(), params);
+  constexpr const Op& op = kMaxRecord<O>;
+  check_floating(op.name, input.dtype());
+  MaximumParams<O> params;
+  const Shape output = maximum_geometry(options, input.shape(), params);
   const Tensor indices = empty(output, DType::int64);
-  return {apply(op_of<O>(), {input}, output, input.dtype(), params, {indices}), indices};
+  return {apply(op, {input}, output, input.dtype(), params, {indices}), indices};
 }
 
 template <class O>
 Tensor pool_maxima(const Tensor& input, const O& options) {
   if (autograd::is_grad_enabled() && input.requires_grad()) return pool_with_indices(input, options).values;
-  check_floating(op_of<O>().name, input.dtype());
-  ParamsOf<O> params;
-  const Shape output = geometry_of(options, input.shape(), params);
-  return apply(op_of<O>(), {input}, output, input.dtype(), params);
+  constexpr const Op& op = kMaxRecord<O>;
+  check_floating(op.name, input.dtype());
+  MaximumParams<O> params;
+  const Shape output = maximum_geometry(options, input.shape(), params);
+  return apply(op, {input}, output, input.dtype(), params);
 }
 
 }  // namespace
@@ -178,7 +151,7 @@ MaxPooled adaptive_max_pool3d_with_indices(const Tensor& input, const AdaptiveMa
 
 template <class O>
 MaxPoolLayer<O>::MaxPoolLayer(O options) : Layer<O>(options) {
-  check(options);
+  check_pool(kMaxRecord<O>.name, WindowKind::pool, options);
 }
 
 template <class O>
@@ -200,18 +173,13 @@ std::vector<Tensor> MaxPoolLayer<O>::forward_outputs(std::span<const Tensor> inp
 
 template <class O>
 [[gnu::cold]] PoolDescription MaxPoolLayer<O>::describe(const Sizes<O::kDims>& input) const {
-  const O& options = this->options_;
-  const char* where = op_of<O>().name;
-  PoolDescription head{.layer = this->to_string(), .averages = false};
-  if constexpr (Sliding<O>)
-    return describe_sliding(std::move(head), where, windows_of(options), WindowKind::pool, input.values);
-  else
-    return describe_adaptive(std::move(head), where, input.values, extents_of(options, input.values));
+  return describe_pool({.layer = this->to_string(), .averages = false}, kMaxRecord<O>.name, WindowKind::pool,
+                       this->options_, input.values);
 }
 
 template <class O>
 Shape MaxPoolLayer<O>::infer(O& options, std::span<const Shape> inputs) {
-  return output_of(options, inputs[0]);
+  return maximum_shape(options, inputs[0]);
 }
 
 template <class O>
@@ -222,7 +190,7 @@ std::vector<std::string> MaxPoolLayer<O>::further_outputs(const O& options) {
 template <class O>
 std::vector<Outline> MaxPoolLayer<O>::infer_further(const O& options, std::span<const Shape> inputs) {
   if (!options.return_indices) return {};
-  return {{output_of(options, inputs[0]), Elements::int64}};
+  return {{maximum_shape(options, inputs[0]), Elements::int64}};
 }
 
 template class MaxPoolLayer<MaxPool1dOptions>;

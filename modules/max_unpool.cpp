@@ -6,7 +6,7 @@
 #include "core/effect.hpp"
 #include "kernels/index.hpp"
 #include "kernels/max_unpool.hpp"
-#include "spatial.hpp"
+#include "pool_geometry.hpp"
 #include "taper/autograd.hpp"
 
 namespace taper::nn {
@@ -51,21 +51,10 @@ constexpr const char* name_of(const MaxUnpoolOptions<N>&) {
   return kUnpool[N - 1].name;
 }
 
-/// The options as the windows of the max pool that is inverted, whose padding a max pool would still check.
-template <int N>
-std::array<Window1d, N> windows_of(const MaxUnpoolOptions<N>& options) {
-  std::array<Window1d, N> windows;
-  for (int d = 0; d < N; ++d)
-    windows[std::size_t(d)] = {.kernel = options.kernel_size[d],
-                               .stride = options.stride.value_or(options.kernel_size)[d],
-                               .padding_left = options.padding[d],
-                               .padding_right = options.padding[d]};
-  return windows;
-}
-
 template <int N>
 void check(const MaxUnpoolOptions<N>& options) {
-  check_options(name_of(options), windows_of(options), WindowKind::convolution);
+  // as of the max pool that is inverted, whose padding a max pool would still check
+  check_options(name_of(options), sliding_windows(options), WindowKind::convolution);
   if (!options.output_size) return;
   for (const std::int64_t size : options.output_size->values)
     if (size < 1)
@@ -110,7 +99,7 @@ Shape output_shape(const MaxUnpoolOptions<N>& options, const Shape& input) {
   check_spatial_input(name_of(options), input, N);
   const std::span<const std::int64_t> in(input.end() - N, std::size_t(N));
   check_adaptive_input(name_of(options), in);
-  const auto windows = windows_of(options);
+  const auto windows = sliding_windows(options);
   std::array<std::int64_t, N> out;
   for (int d = 0; d < N; ++d)
     out[std::size_t(d)] = output_extent(options, windows[std::size_t(d)], in[std::size_t(d)], d);

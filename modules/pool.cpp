@@ -1,6 +1,5 @@
 #include "taper/nn/pool.hpp"
 
-#include "base/window.hpp"
 #include "catalogue.hpp"
 #include "fused_records.hpp"
 #include "kernels/avg_pool.hpp"
@@ -31,11 +30,11 @@ void avg_backward(const BackwardArgs& args) {
   kernels::avg_pool_backward(args.attributes_as<AvgPoolParams>(), args.output_gradient.as<T>(), dx.as<T>(), dx.add);
 }
 template <class T>
-void adaptive_forward(const ForwardArgs& args) {
+void adaptive_avg_forward(const ForwardArgs& args) {
   kernels::adaptive_avg_pool(args.attributes_as<AdaptivePoolParams>(), args.inputs[0].as<T>(), args.output.as<T>());
 }
 template <class T>
-void adaptive_backward(const BackwardArgs& args) {
+void adaptive_avg_backward(const BackwardArgs& args) {
   const GradientSlot& dx = args.input_gradients[0];
   kernels::adaptive_avg_pool_backward(args.attributes_as<AdaptivePoolParams>(), args.output_gradient.as<T>(),
                                       dx.as<T>(), dx.add);
@@ -47,78 +46,56 @@ constexpr Op avg_op(const char* name) {
           .forward = {avg_forward<float>, avg_forward<double>, nullptr},
           .backward = {avg_backward<float>, avg_backward<double>, nullptr}};
 }
-constexpr Op adaptive_op(const char* name) {
+constexpr Op adaptive_avg_op(const char* name) {
   return {.name = name,
           .derivative = "dx_j = sum of dy_i / (end_i - start_i) over the windows i that hold j",
-          .forward = {adaptive_forward<float>, adaptive_forward<double>, nullptr},
-          .backward = {adaptive_backward<float>, adaptive_backward<double>, nullptr}};
+          .forward = {adaptive_avg_forward<float>, adaptive_avg_forward<double>, nullptr},
+          .backward = {adaptive_avg_backward<float>, adaptive_avg_backward<double>, nullptr}};
 }
 
 constexpr Op kAvg[] = {avg_op("avg_pool1d"), avg_op("avg_pool2d"), avg_op("avg_pool3d")};
-constexpr Op kAdaptive[] = {adaptive_op("adaptive_avg_pool1d"), adaptive_op("adaptive_avg_pool2d"),
-                            adaptive_op("adaptive_avg_pool3d")};
+constexpr Op kAdaptiveAvg[] = {adaptive_avg_op("adaptive_avg_pool1d"), adaptive_avg_op("adaptive_avg_pool2d"),
+                               adaptive_avg_op("adaptive_avg_pool3d")};
 
-// --- geometry of each kind, for any number of spatial dimensions ----------------------------------------------------
+// --- geometry, for any number of spatial dimensions -----------------------------------------------------------------
 
 template <class O>
-constexpr const Op& op_of() {
-  return Sliding<O> ? kAvg[O::kDims - 1] : kAdaptive[O::kDims - 1];
-}
+constexpr const Op& kAvgRecord = Sliding<O> ? kAvg[O::kDims - 1] : kAdaptiveAvg[O::kDims - 1];
 
-std::optional<std::int64_t> divisor_of(const AvgPool1dOptions&) { return std::nullopt; }
-template <Sliding O>
+template <class O>
+using AverageParams = std::conditional_t<Sliding<O>, AvgPoolParams, AdaptivePoolParams>;
+
+template <class O>
 std::optional<std::int64_t> divisor_of(const O& options) {
-  return options.divisor_override;
+  if constexpr (requires { options.divisor_override; })
+    return options.divisor_override;
+  else
+    return std::nullopt;
 }
 
-/// The checked windows of a pool. A stride left out is the kernel size; "same" becomes amounts.
-template <Sliding O>
-std::array<Window1d, O::kDims> windows_of(const O& options) {
-  const char* where = op_of<O>().name;
-  std::array<Window1d, O::kDims> windows;
-  for (int d = 0; d < O::kDims; ++d)
-    windows[std::size_t(d)] = {.kernel = options.kernel_size[d],
-                               .stride = options.stride.value_or(options.kernel_size)[d],
-                               .padding_left = options.padding[d].before,
-                               .padding_right = options.padding[d].after,
-                               .dilation = options.dilation[d],
-                               .ceil_mode = options.ceil_mode};
-  if (options.padding.same) pad_same(where, windows);
-  check_options(where, windows, WindowKind::average_pool);
+template <class O>
+void check_divisor(const O& options) {
   const auto divisor = divisor_of(options);
   if (divisor && *divisor < 1)
-    fail(ErrorKind::config, where, ": divisor_override must be positive: expected >= 1, got ", *divisor);
-  return windows;
+    fail(ErrorKind::config, kAvgRecord<O>.name, ": divisor_override must be positive: expected >= 1, got ", *divisor);
 }
 
 template <class O>
-void check(const O& options) {
-  if constexpr (Sliding<O>)
-    windows_of(options);
-  else
-    check_output_size(op_of<O>().name, options);
+Shape average_geometry(const O& options, const Shape& input, AverageParams<O>& params) {
+  if constexpr (Sliding<O>) {
+    check_divisor(options);
+    params.count_include_pad = options.count_include_pad;
+    params.divisor_override = divisor_of(options).value_or(0);
+  }
+  return pool_geometry(kAvgRecord<O>.name, WindowKind::average_pool, options, input, params);
 }
 
 template <class O>
-using ParamsOf = std::conditional_t<Sliding<O>, AvgPoolParams, AdaptivePoolParams>;
-
-template <Sliding O>
-Shape geometry_of(const O& options, const Shape& input, AvgPoolParams& params) {
-  params.count_include_pad = options.count_include_pad;
-  params.divisor_override = divisor_of(options).value_or(0);
-  return sliding_geometry(op_of<O>().name, windows_of(options), WindowKind::average_pool, input, params);
-}
-template <class O>
-Shape geometry_of(const O& options, const Shape& input, AdaptivePoolParams& params) {
-  return adaptive_geometry(op_of<O>().name, given_extents(options), input, 0, params);
-}
-
-template <class O>
-Tensor pool(const Tensor& input, const O& options) {
-  constexpr const Op& op = op_of<O>();
+Tensor pool_averages(const Tensor& input, const O& options) {
+  constexpr const Op& op = kAvgRecord<O>;
   check_floating(op.name, input.dtype());
-  ParamsOf<O> params;
-  const Shape output = geometry_of(options, input.shape(), params);
+  AverageParams<O> params;
+  const Shape output = average_geometry(options, input.shape(), params);
   return apply(op, {input}, output, input.dtype(), params);
 }
 
@@ -130,17 +107,17 @@ const Op& avg_pool_record(int dims) { return kAvg[dims - 1]; }
 
 namespace functional {
 
-Tensor avg_pool1d(const Tensor& input, const AvgPool1dOptions& options) { return pool(input, options); }
-Tensor avg_pool2d(const Tensor& input, const AvgPool2dOptions& options) { return pool(input, options); }
-Tensor avg_pool3d(const Tensor& input, const AvgPool3dOptions& options) { return pool(input, options); }
+Tensor avg_pool1d(const Tensor& input, const AvgPool1dOptions& options) { return pool_averages(input, options); }
+Tensor avg_pool2d(const Tensor& input, const AvgPool2dOptions& options) { return pool_averages(input, options); }
+Tensor avg_pool3d(const Tensor& input, const AvgPool3dOptions& options) { return pool_averages(input, options); }
 Tensor adaptive_avg_pool1d(const Tensor& input, const AdaptiveAvgPool1dOptions& options) {
-  return pool(input, options);
+  return pool_averages(input, options);
 }
 Tensor adaptive_avg_pool2d(const Tensor& input, const AdaptiveAvgPool2dOptions& options) {
-  return pool(input, options);
+  return pool_averages(input, options);
 }
 Tensor adaptive_avg_pool3d(const Tensor& input, const AdaptiveAvgPool3dOptions& options) {
-  return pool(input, options);
+  return pool_averages(input, options);
 }
 
 }  // namespace functional
@@ -149,31 +126,27 @@ Tensor adaptive_avg_pool3d(const Tensor& input, const AdaptiveAvgPool3dOptions& 
 
 template <class O>
 AveragePool<O>::AveragePool(O options) : Layer<O>(std::move(options)) {
-  check(this->options_);
+  check_pool(kAvgRecord<O>.name, WindowKind::average_pool, this->options_);
+  check_divisor(this->options_);
 }
 
 template <class O>
 Tensor AveragePool<O>::forward(const Tensor& x) {
-  return pool(x, this->options_);
+  return pool_averages(x, this->options_);
 }
 
 template <class O>
 Shape AveragePool<O>::infer(O& options, std::span<const Shape> inputs) {
-  ParamsOf<O> params;
-  return geometry_of(options, inputs[0], params);
+  AverageParams<O> params;
+  return average_geometry(options, inputs[0], params);
 }
 
 template <class O>
 [[gnu::cold]] PoolDescription AveragePool<O>::describe(const Sizes<O::kDims>& input) const {
   const O& options = this->options_;
-  const char* where = op_of<O>().name;
-  if constexpr (Sliding<O>)
-    return describe_sliding({.layer = this->to_string(),
-                             .count_include_pad = options.count_include_pad,
-                             .divisor_override = divisor_of(options)},
-                            where, windows_of(options), WindowKind::average_pool, input.values);
-  else
-    return describe_adaptive({.layer = this->to_string()}, where, input.values, extents_of(options, input.values));
+  PoolDescription head{.layer = this->to_string(), .divisor_override = divisor_of(options)};
+  if constexpr (Sliding<O>) head.count_include_pad = options.count_include_pad;
+  return describe_pool(std::move(head), kAvgRecord<O>.name, WindowKind::average_pool, options, input.values);
 }
 
 template class AveragePool<AvgPool1dOptions>;

@@ -126,7 +126,7 @@ std::string PoolDescription::to_string() const {
   return text;
 }
 
-PoolDescription describe_sliding(PoolDescription head, const char* where, std::span<const Window1d> windows,
+PoolDescription describe_sliding(PoolDescription&& head, const char* where, std::span<const Window1d> windows,
                                  WindowKind kind, std::span<const std::int64_t> input) {
   std::vector<std::int64_t> outputs(input.size());
   output_size(where, windows, kind, input, outputs);
@@ -142,10 +142,10 @@ PoolDescription describe_sliding(PoolDescription head, const char* where, std::s
     }
     dimension.dropped = input[d] - reached;
   }
-  return head;
+  return std::move(head);
 }
 
-PoolDescription describe_adaptive(PoolDescription head, const char* where, std::span<const std::int64_t> input,
+PoolDescription describe_adaptive(PoolDescription&& head, const char* where, std::span<const std::int64_t> input,
                                   std::span<const std::int64_t> output) {
   check_adaptive(where, output);
   check_adaptive_input(where, input);
@@ -165,7 +165,7 @@ PoolDescription describe_adaptive(PoolDescription head, const char* where, std::
     }
     dimension.dropped = input[d] - before;
   }
-  return head;
+  return std::move(head);
 }
 
 }  // namespace taper::nn

@@ -8,6 +8,7 @@
 #include "kernels/pool_params.hpp"
 #include "spatial.hpp"
 #include "taper/nn/pool_description.hpp"
+#include "taper/nn/sizes.hpp"
 
 namespace taper::nn {
 
@@ -18,6 +19,36 @@ template <class O>
 concept Sliding = requires(O o) {
   o.kernel_size;
 };
+
+/// The windows of a sliding pool, not checked yet. A stride left out is the kernel size, an option that the pool does
+/// not have is as in `Window1d`, and padding that is "same" is still to be chosen.
+template <Sliding O>
+std::array<Window1d, O::kDims> sliding_windows(const O& options) {
+  std::array<Window1d, O::kDims> windows;
+  for (int d = 0; d < O::kDims; ++d) {
+    Window1d& window = windows[std::size_t(d)];
+    window.kernel = options.kernel_size[d];
+    window.stride = options.stride.value_or(options.kernel_size)[d];
+    if constexpr (requires { options.padding; }) {
+      const PaddingSides padding = options.padding[d];
+      window.padding_left = padding.before;
+      window.padding_right = padding.after;
+    }
+    if constexpr (requires { options.dilation; }) window.dilation = options.dilation[d];
+    if constexpr (requires { options.ceil_mode; }) window.ceil_mode = options.ceil_mode;
+  }
+  return windows;
+}
+
+/// The same, checked, with "same" as amounts. Errors: as `check_options`, `pad_same`.
+template <Sliding O>
+std::array<Window1d, O::kDims> checked_windows(const char* where, WindowKind kind, const O& options) {
+  auto windows = sliding_windows(options);
+  if constexpr (requires { options.padding.same; })
+    if (options.padding.same) pad_same(where, windows);
+  check_options(where, windows, kind);
+  return windows;
+}
 
 /// The geometry of a sliding pool with checked windows: fills in what the kernels must know and returns the shape that
 /// they fill. `where` is the operation's name. Errors: as `check_spatial_input`, `output_size`.
@@ -53,14 +84,42 @@ std::array<std::int64_t, O::kDims> extents_of(const O& options, std::span<const 
   return out;
 }
 
+/// Refuses options of a sliding or adaptive pool that no input could make valid.
+template <class O>
+void check_pool(const char* where, WindowKind kind, const O& options) {
+  if constexpr (Sliding<O>)
+    checked_windows(where, kind, options);
+  else
+    check_output_size(where, options);
+}
+
+/// The geometry of either: fills in `params` and returns the output's shape. Adaptive averages may be of no channels.
+template <class O, class Params>
+Shape pool_geometry(const char* where, WindowKind kind, const O& options, const Shape& input, Params& params) {
+  if constexpr (Sliding<O>)
+    return sliding_geometry(where, checked_windows(where, kind, options), kind, input, params);
+  else
+    return adaptive_geometry(where, given_extents(options), input, kind == WindowKind::average_pool ? 0 : 1, params);
+}
+
 /// Completes `head` (everything but the dimensions) with the windows of a sliding pool over extents `input`: what
 /// `describe` of a layer returns. `where` is the operation's name.
 /// Errors: as `output_size`; `ErrorKind::shape` for more than a million windows along a dimension.
-PoolDescription describe_sliding(PoolDescription head, const char* where, std::span<const Window1d> windows,
+PoolDescription describe_sliding(PoolDescription&& head, const char* where, std::span<const Window1d> windows,
                                  WindowKind kind, std::span<const std::int64_t> input);
 
 /// The same for an adaptive pool with extents `output`. Errors: as `check_adaptive`, `check_adaptive_input`.
-PoolDescription describe_adaptive(PoolDescription head, const char* where, std::span<const std::int64_t> input,
+PoolDescription describe_adaptive(PoolDescription&& head, const char* where, std::span<const std::int64_t> input,
                                   std::span<const std::int64_t> output);
+
+/// The same for either.
+template <class O>
+PoolDescription describe_pool(PoolDescription&& head, const char* where, WindowKind kind, const O& options,
+                              std::span<const std::int64_t> input) {
+  if constexpr (Sliding<O>)
+    return describe_sliding(std::move(head), where, checked_windows(where, kind, options), kind, input);
+  else
+    return describe_adaptive(std::move(head), where, input, extents_of(options, input));
+}
 
 }  // namespace taper::nn

@@ -13,6 +13,7 @@ namespace taper::nn {
 template <int N>
 struct MaxUnpoolOptions {
   static constexpr const char* kType = N == 1 ? "MaxUnpool1d" : N == 2 ? "MaxUnpool2d" : "MaxUnpool3d";
+  static constexpr int kDims = N;
   Sizes<N> kernel_size = 0;
   MaybeSizes<N> stride = {};  ///< left out: the kernel size
   Sizes<N> padding = 0;
