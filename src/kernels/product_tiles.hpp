@@ -92,15 +92,44 @@ struct RegisterTile {
 /// Operands of a tile whose terms are looked up in their lists, not a step apart.
 enum Lookups { kNeither = 0, kA = 1, kB = 2, kBoth = 3 };
 
+/// The vector V that begins at x.
+template <class V, class T>
+[[gnu::always_inline]] inline V read_vector(const T* x) {
+  V v;
+  std::memcpy(&v, x, sizeof v);
+  return v;
+}
+
+/// to[r, :] = from[r, :] + sum[r, :] for R rows and W vectors V. There is one pointer for a row and a distance for each
+/// vector, all found before the first row: few instructions, which the processor meets while it waits for the last
+/// sums.
+template <class T, int R, int W, class V>
+[[gnu::always_inline]] inline void add_sums(const V (&sum)[R][W], const Vectors<const T>& x, const Vectors<T>& y) {
+  const std::int64_t from_row = x.row, to_row = y.row;
+  const T* from = x.data;
+  T* to = y.data;
+  std::int64_t from_vector[W], to_vector[W];
+#pragma GCC unroll 8
+  for (int v = 0; v < W; ++v) {
+    from_vector[v] = x.vector[v], to_vector[v] = y.vector[v];
+    asm("" : "+r"(from_vector[v]), "+r"(to_vector[v]));
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < W; ++v) {
+      const V total = read_vector<V>(from + from_vector[v]) + sum[r][v];
+      std::memcpy(to + to_vector[v], &total, sizeof total);
+    }
+    from += from_row, to += to_row;
+    asm("" : "+r"(from), "+r"(to));
+  }
+}
+
 /// to[r, :] = from[r, :] + sum over the terms [first, end), a chain at most, of a[r, k] b[k, :] for R rows and W
 /// vectors V.
 template <class T, int R, int W, int lookups = kBoth, class V = Vector<T>>
 void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t end) {
-  const auto read = [](const T* x) {
-    V v;
-    std::memcpy(&v, x, sizeof v);
-    return v;
-  };
   constexpr bool lists_a = (lookups & kA) != 0, lists_b = (lookups & kB) != 0;
   const std::int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step;
   // Vectors are found from pointers to which listed terms are added, or by distances from one that steps.
@@ -133,7 +162,8 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
     const std::int64_t term = lists_b ? t.b_term[k] : 0;
     V right[W];
 #pragma GCC unroll 8
-    for (int v = 0; v < W; ++v) right[v] = read(lists_b ? column[v] + term : column[0] + (v > 0 ? beside[v] : 0));
+    for (int v = 0; v < W; ++v)
+      right[v] = read_vector<V>(lists_b ? column[v] + term : column[0] + (v > 0 ? beside[v] : 0));
     if constexpr (!lists_b) column[0] += b_step;
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
@@ -155,27 +185,7 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
     if (pairs && (end - k) % 2 == 0) add_term(k++);
     add_term(k);
   }
-  // One pointer for a row and a distance for each vector, all found before the first row: few instructions, which the
-  // processor meets while it waits for the last sums.
-  const std::int64_t from_row = t.from.row, to_row = t.to.row;
-  const T* from = t.from.data;
-  T* to = t.to.data;
-  std::int64_t from_vector[W], to_vector[W];
-#pragma GCC unroll 8
-  for (int v = 0; v < W; ++v) {
-    from_vector[v] = t.from.vector[v], to_vector[v] = t.to.vector[v];
-    asm("" : "+r"(from_vector[v]), "+r"(to_vector[v]));
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 8
-    for (int v = 0; v < W; ++v) {
-      const V y = read(from + from_vector[v]) + sum[r][v];
-      std::memcpy(to + to_vector[v], &y, sizeof y);
-    }
-    from += from_row, to += to_row;
-    asm("" : "+r"(from), "+r"(to));
-  }
+  add_sums<T>(sum, t.from, t.to);
 }
 
 template <class T>
