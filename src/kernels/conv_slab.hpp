@@ -123,80 +123,105 @@ TAPER_FOR_SIZE inline Reach find_reach(const Sweep& s, Slab& slab) {
   return reach;
 }
 
+/// The most columns of blocks of `rows` rows: those of few rows are longer, unless that leaves too few of them for
+/// several threads.
+TAPER_FOR_SIZE inline std::int64_t most_columns(const Sweep& s, std::int64_t rows, std::int64_t lanes) {
+  const std::int64_t size = s.positions[1] * s.positions[2];
+  const std::int64_t blocks = s.groups * ceil_div(s.rows, rows) * s.batch * s.positions[0];
+  const std::int64_t shared = size <= kSlabColumns ? blocks * size / 16 / lanes * lanes : kSlabColumns;
+  const std::int64_t longer = std::min(kSlabColumns, kBlockRows * kBlockColumns / rows / lanes * lanes);
+  return std::max(kBlockColumns, std::min(longer, shared));
+}
+
+/// The fastest slab among those that are considered for a sweep whose blocks have `rows` rows.
+template <class T>
+class FastestSlab {
+ public:
+  FastestSlab(const Sweep& s, std::int64_t rows, std::int64_t columns) : s_(s), rows_(rows), columns_(columns) {
+    best_.time = std::numeric_limits<double>::infinity();
+    reach_ = find_reach(s, best_);
+  }
+  const Reach& reach() const { return reach_; }
+  const Slab& best() const { return best_; }
+
+  /// A slab for some lines or a part of one, whose results lie `result_line` apart in a block.
+  [[gnu::noinline]] void consider(std::int64_t lines, std::int64_t part, std::int64_t result_line) {
+    const std::int64_t taps = s_.tap_count(), depth = s_.channels * taps;
+    Slab slab = best_;
+    slab.lines = lines;
+    slab.width = part;
+    slab.result_line = result_line;
+    slab.extent[0] = 1 + reach_.span[0], slab.extent[1] = lines + reach_.span[1],
+    slab.extent[2] = part + reach_.span[2];
+    if (lines == 1) slab.extent[2] = ceil_div(slab.extent[2], kStep) * kStep;
+    slab.row = ceil_div(slab.columns(), kStep) * kStep;
+    if (slab.row > columns_) return;
+    slab.direct = s_.axis[2].to_step == 1 && depth <= kLongSum && slab.own_vectors(kStep);
+    const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
+    const std::int64_t channels = std::min(s_.channels, (step_of(depth) + taps - 2) / taps + 1);
+    if (grid > kRightSize<T> || grid * reach_.grids * channels + kStep > kRightSize<T>) return;
+    slab.volume = grid * reach_.grids;
+    slab.use = true;
+    slab.time = time_of(slab);
+    if (slab.time < best_.time) best_ = slab;
+  }
+
+ private:
+  static constexpr std::int64_t kStep = kLanes<T>;
+
+  /// The time for one vector of results and one tap, measured in products of vectors. Each copied line and each region
+  /// cost some time of their own. Packing what each tap finds, the other way, was slower for all of a thousand sizes.
+  [[gnu::always_inline]] inline double time_of(const Slab& slab) const {
+    const std::int64_t height = s_.positions[1], width = s_.positions[2];
+    const bool is_short = std::is_same_v<T, float> && kVectorWidth > 16 && s_.axis[2].stride == 1 && width <= 48;
+    const double copy = s_.axis[2].stride > 1 ? kVectorWidth / 4.0 : 4, per_line = is_short ? 8 : 25, per_region = 600,
+                 store = 2, copied_store = 6, per_stored_line = 6;
+    // The last part of a line is a shorter one.
+    const std::int64_t parts = ceil_div(width, slab.width), in_block = ceil_div(slab.columns(), kStep);
+    const double vectors = slab.lines == 1 ? double(ceil_div(width, kStep)) / double(parts) : double(in_block);
+    const double share = double(height * width) / double(ceil_div(height, slab.lines) * parts * kStep);
+    const double stores = slab.direct ? store * vectors : copied_store * vectors + per_stored_line * double(slab.lines);
+    const double copies = reach_.used * double(slab.extent[0] * slab.extent[1]) *
+                          (per_line + copy * double(slab.extent[2]) / double(kStep));
+    const double others =
+        (copies + (per_region + double(rows_) * stores) / double(s_.channels)) / double(s_.tap_count());
+    // A single vector keeps the processor waiting for its operands.
+    const double waiting = in_block % 2 != 0 ? 0.6 : 0;
+    return (vectors + waiting + others / double(std::max<std::int64_t>(rows_, 2))) / share;
+  }
+
+  const Sweep& s_;
+  std::int64_t rows_, columns_;
+  Slab best_{};
+  Reach reach_;
+};
+
 /// The slab of a sweep whose blocks have `rows` rows.
 template <class T>
 TAPER_FOR_SIZE Slab plan_slab(const Sweep& s, std::int64_t rows) {
   constexpr std::int64_t lanes = kLanes<T>;
-  Slab best{};
-  if (s.positions[1] * s.positions[2] < 32) return best;  // positions of many samples fill a block better
-  const Reach reach = find_reach(s, best);
-  if (!reach.fits) return best;
-  const auto& span = reach.span;
-  const std::int64_t taps = s.tap_count(), height = s.positions[1], width = s.positions[2];
-  // Blocks of few rows are longer, unless that leaves too few of them for several threads.
-  const std::int64_t blocks = s.groups * ceil_div(s.rows, rows) * s.batch * s.positions[0];
-  const std::int64_t shared =
-      height * width <= kSlabColumns ? blocks * height * width / 16 / lanes * lanes : kSlabColumns;
-  const std::int64_t most = std::max(
-      kBlockColumns, std::min(std::min(kSlabColumns, kBlockRows * kBlockColumns / rows / lanes * lanes), shared));
-  const std::int64_t channels = std::min(s.channels, (step_of(s.channels * taps) + taps - 2) / taps + 1);
-  // Times for one vector of results and one tap, measured in products of vectors. Each copied line and each region cost
-  // some time of their own. Packing what each tap finds, the other way, was slower for all of a thousand sizes.
-  const bool is_short = std::is_same_v<T, float> && kVectorWidth > 16 && s.axis[2].stride == 1 && width <= 48;
-  const double copy = s.axis[2].stride > 1 ? kVectorWidth / 4.0 : 4, per_line = is_short ? 8 : 25, per_region = 600,
-               store = 2, copied_store = 6, per_stored_line = 6;
-  const bool may_be_direct = s.axis[2].to_step == 1 && s.channels * taps <= kLongSum;
-  const double products = double(std::max<std::int64_t>(rows, 2));
-  double least = std::numeric_limits<double>::infinity();
-  const auto consider = [&](std::int64_t lines, std::int64_t part, std::int64_t result_line) {
-    Slab slab = best;
-    slab.lines = lines;
-    slab.width = part;
-    slab.result_line = result_line;
-    slab.extent[0] = 1 + span[0], slab.extent[1] = lines + span[1],
-    slab.extent[2] = lines == 1 ? ceil_div(part + span[2], lanes) * lanes : part + span[2];
-    slab.row = ceil_div(slab.columns(), lanes) * lanes;
-    if (slab.row > most) return;
-    slab.direct = may_be_direct && slab.own_vectors(lanes);
-    const std::int64_t grid = slab.extent[0] * slab.extent[1] * slab.extent[2];
-    if (grid > kRightSize<T> || grid * reach.grids * channels + lanes > kRightSize<T>) return;
-    slab.volume = grid * reach.grids;
-    // The last part of a line is a shorter one.
-    const std::int64_t parts = ceil_div(width, part);
-    const double vectors =
-        lines == 1 ? double(ceil_div(width, lanes)) / double(parts) : double(ceil_div(slab.columns(), lanes));
-    const double share = double(height * width) / double(ceil_div(height, lines) * parts * lanes);
-    const double stores = slab.direct ? store * vectors : copied_store * vectors + per_stored_line * double(lines);
-    // A single vector keeps the processor waiting for its operands.
-    const bool single = ceil_div(slab.columns(), lanes) % 2 != 0;
-    const double time = products * (vectors + (single ? 0.6 : 0)) / share +
-                        (reach.used * double(slab.extent[0] * slab.extent[1]) *
-                             (per_line + copy * double(slab.extent[2]) / double(lanes)) +
-                         (per_region + double(rows) * stores) / double(s.channels)) /
-                            (share * double(taps));
-    if (time >= least) return;
-    least = time;
-    best = slab;
-    best.use = true;
-    best.time = time / products;
-  };
+  const std::int64_t height = s.positions[1], width = s.positions[2];
+  if (height * width < 32) return {};  // positions of many samples fill a block better
+  const std::int64_t most = most_columns(s, rows, lanes);
+  FastestSlab<T> slabs(s, rows, most);
+  if (!slabs.reach().fits) return {};
   const auto whole = [](std::int64_t n) { return ceil_div(n, lanes) * lanes; };
   if (width > most) {
     // The longest parts that fit; an odd vector has a tile of its own. For many rows, what several taps find is packed
     // in less time than shorter parts are copied.
-    const std::int64_t fewest = ceil_div(width, most),
-                       parts_end = taps == 1 || rows <= 12 ? ceil_div(width, kBlockColumns) : fewest;
-    for (std::int64_t parts = fewest; !best.use && parts <= parts_end; ++parts) {
+    const std::int64_t fewest = ceil_div(width, most);
+    const std::int64_t last = s.tap_count() == 1 || rows <= 12 ? ceil_div(width, kBlockColumns) : fewest;
+    for (std::int64_t parts = fewest; !slabs.best().use && parts <= last; ++parts) {
       const std::int64_t part = std::min(most, ceil_div(ceil_div(width, parts), 2 * lanes) * 2 * lanes);
-      consider(1, part, part);
+      slabs.consider(1, part, part);
     }
   } else {
     for (std::int64_t lines = std::min(height, most / width); lines >= 1; --lines) {
-      consider(lines, width, whole(width));
-      consider(lines, width, width + span[2]);
+      slabs.consider(lines, width, whole(width));
+      slabs.consider(lines, width, width + slabs.reach().span[2]);
     }
   }
-  return best;
+  return slabs.best();
 }
 
 /// Fills the slab of the channels [first, first + n): grid element e of a channel stands for the signal's element
