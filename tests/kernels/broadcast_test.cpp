@@ -12,17 +12,18 @@ using namespace taper::test;
 
 namespace {
 
-/// The element of an operand of shape `operand` that belongs to element `index` of `out`, coordinate by coordinate.
-std::size_t source(const Shape& out, const Shape& operand, std::int64_t index) {
-  std::int64_t at = 0, stride = 1;
-  for (int back = 0; back < out.rank(); ++back) {
-    const std::int64_t i = index % out.back(back);
-    index /= out.back(back);
-    if (back >= operand.rank()) continue;
-    at += operand.back(back) == 1 ? 0 : i * stride;
-    stride *= operand.back(back);
+/// The elements of an operand of shape `operand` that belong to those of `out`, coordinate by coordinate.
+std::vector<std::size_t> sources(const Shape& out, const Shape& operand) {
+  std::vector<std::size_t> at = {0};
+  for (int back = out.rank(); back-- > 0;) {
+    const std::size_t extent = back < operand.rank() ? size(operand.back(back)) : 1;
+    std::vector<std::size_t> longer;
+    longer.reserve(at.size() * size(out.back(back)));
+    for (const std::size_t row : at)
+      for (std::int64_t i = 0; i < out.back(back); ++i) longer.push_back(row * extent + (extent == 1 ? 0 : size(i)));
+    at = std::move(longer);
   }
-  return std::size_t(at);
+  return at;
 }
 
 struct Pair {
@@ -50,7 +51,8 @@ template <class T, class F>
 std::vector<T> naive_broadcast(const Shape& out, const Pair& s, const std::vector<T>& a, const std::vector<T>& b,
                                const F& f) {
   std::vector<T> y(std::size_t(out.numel()));
-  for (std::int64_t i = 0; i < out.numel(); ++i) y[std::size_t(i)] = f(a[source(out, s.a, i)], b[source(out, s.b, i)]);
+  const auto from_a = sources(out, s.a), from_b = sources(out, s.b);
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = f(a[from_a[i]], b[from_b[i]]);
   return y;
 }
 
@@ -197,19 +199,19 @@ TEST_CASE("where chooses with three shapes, and each side gets the gradient of w
   where(broadcast_plan(out, {sc, sa, sb}), c.data(), a.data(), b.data(), y.data());
   where_grad(grad_plan(out, sa, sc, 0), 0, c.data(), dy.data(), da.data(), false);
   where_grad(grad_plan(out, sb, sc, 0), 1, c.data(), dy.data(), db.data(), false);
-  for (std::int64_t i = 0; i < 30; ++i) {
-    const bool first = c[source(out, sc, i)] != 0;
-    const std::size_t at = std::size_t(i);
-    expected[at] = first ? a[source(out, sa, i)] : b[0];
-    (first ? expected_da[source(out, sa, i)] : expected_db[0]) += dy[at];
+  const auto of_c = sources(out, sc), of_a = sources(out, sa);
+  for (std::size_t i = 0; i < 30; ++i) {
+    const bool first = c[of_c[i]] != 0;
+    expected[i] = first ? a[of_a[i]] : b[0];
+    (first ? expected_da[of_a[i]] : expected_db[0]) += dy[i];
   }
   CHECK(y == expected);
   CHECK(distance(da, expected_da) < 1e-6);
   CHECK(distance(db, expected_db) < 1e-6);
   std::vector<float> dsame(30, 9), everything(30, 0);
   where_grad(grad_plan(out, out, sc, 0), 1, c.data(), dy.data(), dsame.data(), false);
-  for (std::int64_t i = 0; i < 30; ++i)
-    if (c[source(out, sc, i)] == 0) everything[std::size_t(i)] = dy[std::size_t(i)];
+  for (std::size_t i = 0; i < 30; ++i)
+    if (c[of_c[i]] == 0) everything[i] = dy[i];
   CHECK(dsame == everything);
 }
 
@@ -218,10 +220,11 @@ TEST_CASE("a copy repeats and its gradient sums") {
   const std::vector<double> x = {1, 2, 3};
   std::vector<double> y(30), dx(3, 1), expected(3, 1);
   broadcast_copy(broadcast_plan(out, {in}), x.data(), y.data());
-  for (std::int64_t i = 0; i < 30; ++i) {
-    CHECK(y[std::size_t(i)] == x[source(out, in, i)]);
-    expected[source(out, in, i)] += double(i);
-    y[std::size_t(i)] = double(i);
+  const auto from = sources(out, in);
+  for (std::size_t i = 0; i < 30; ++i) {
+    CHECK(y[i] == x[from[i]]);
+    expected[from[i]] += double(i);
+    y[i] = double(i);
   }
   reduce_to(grad_plan(out, in, in, 0), y.data(), dx.data(), true);
   CHECK(dx == expected);
@@ -245,7 +248,8 @@ TEST_CASE("an operand that is a number for each row gives the bits of the operat
               naive_broadcast(out, read, dy, operand == 0 ? b : a, [](float g, float v) { return g * v; });
           const Shape& to = operand == 0 ? each.a : each.b;
           std::vector<double> sums(std::size_t(to.numel()));
-          for (std::int64_t i = 0; i < out.numel(); ++i) sums[source(out, to, i)] += double(terms[std::size_t(i)]);
+          const auto into = sources(out, to);
+          for (std::size_t i = 0; i < terms.size(); ++i) sums[into[i]] += double(terms[i]);
           for (const bool add : {false, true}) {
             std::vector<float> dx(sums.size(), add ? 0 : NAN);
             binary_grad<Mul>(grad_plan(out, each.a, each.b, operand), operand, dy.data(), a.data(), b.data(), dx.data(),
@@ -333,9 +337,10 @@ TEMPLATE_TEST_CASE("operands of any layout that need many buffers are read and t
     CHECK(same_values(chosen, naive_broadcast(out, s, a, b, [](T, T v) { return v; })));
 
     std::vector<double> da(a.size(), 0), db(b.size(), 0), sums(b.size(), 0);
-    for (std::int64_t i = 0; i < out.numel(); ++i) {
-      const double g = double(dy[std::size_t(i)]);
-      const std::size_t u = source(out, s.a, i), v = source(out, s.b, i);
+    const auto of_a = sources(out, s.a), of_b = sources(out, s.b);
+    for (std::size_t i = 0; i < dy.size(); ++i) {
+      const double g = double(dy[i]);
+      const std::size_t u = of_a[i], v = of_b[i];
       da[u] += g * double(b[v]);
       db[v] += g * double(a[u]);
       sums[v] += g;

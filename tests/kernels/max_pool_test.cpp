@@ -102,8 +102,7 @@ std::vector<T> run_backward(const MaxPool& pool, const std::vector<T>& dy, const
 
 /// Forward with and without indices and backward, overwriting and adding, all exact.
 template <class T>
-bool agrees(const MaxPool& pool, const Values& x, const Values& dy) {
-  const Sizes index = pool.indices(x);
+bool agrees(const MaxPool& pool, const Values& x, const Values& dy, const Sizes& index) {
   const Result<T> got = run_forward(pool, as<T>(x));
   if (got.index != index || !test::same_values(got.y, as<T>(pool.forward(x, index)))) return false;
   if (!test::same_values(run_values(pool, as<T>(x)), got.y)) return false;
@@ -120,7 +119,8 @@ bool agrees(const MaxPool& pool, const Values& x, const Values& dy) {
 
 bool agrees(const MaxPool& pool, const Values& x, Draw& draw) {
   const Values dy = draw.values(pool.outputs());
-  return agrees<double>(pool, x, dy) && agrees<float>(pool, x, dy);
+  const Sizes index = pool.indices(x);
+  return agrees<double>(pool, x, dy, index) && agrees<float>(pool, x, dy, index);
 }
 
 /// What inputs are made of: numbers, few different ones so that many tie, NaN among them, -inf among them or alone, the

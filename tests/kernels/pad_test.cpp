@@ -1,6 +1,7 @@
 #include "kernels/pad.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
@@ -77,12 +78,11 @@ struct PadCase {
     Ints sources;
     for (std::int64_t plane = 0; plane < planes; ++plane) sources.push_back(plane);
     for (const auto& a : axes) {
+      std::vector<std::optional<std::int64_t>> places;
+      for (std::int64_t i = 0; i < a.out(); ++i) places.push_back(a.source(i));
       Ints longer;
       for (const std::int64_t row : sources)
-        for (std::int64_t i = 0; i < a.out(); ++i) {
-          const auto at = a.source(i);
-          longer.push_back(row < 0 || !at ? -1 : row * a.in + *at);
-        }
+        for (const auto& at : places) longer.push_back(row < 0 || !at ? -1 : row * a.in + *at);
       sources = longer;
     }
     return sources;

@@ -41,6 +41,10 @@ template <class Term>
 void for_terms(const Conv& p, const Term& term) {
   const std::int64_t in = p.in_channels / p.groups, out = p.out_channels / p.groups;
   const std::int64_t inputs = product(p.length), outputs = product(p.out_length), taps = product(p.kernel);
+  struct Place {
+    std::int64_t from, tap, position;
+  };
+  std::vector<Place> places;  // of one pair of channels
   for_elements(p.out_length, [&](std::int64_t position, const Conv::Extents& l) {
     for_elements(p.kernel, [&](std::int64_t tap, const Conv::Extents& t) {
       std::int64_t from = 0;
@@ -49,14 +53,18 @@ void for_terms(const Conv& p, const Term& term) {
         if (q < 0) return;
         from = from * p.length[d] + q;
       }
-      for (std::int64_t n = 0; n < p.batch; ++n)
-        for (std::int64_t o = 0; o < p.out_channels; ++o)
-          for (std::int64_t c = 0; c < in; ++c)
-            term(static_cast<std::size_t>((n * p.in_channels + o / out * in + c) * inputs + from),
-                 static_cast<std::size_t>((o * in + c) * taps + tap),
-                 static_cast<std::size_t>((n * p.out_channels + o) * outputs + position));
+      places.push_back({from, tap, position});
     });
   });
+  for (std::int64_t n = 0; n < p.batch; ++n)
+    for (std::int64_t o = 0; o < p.out_channels; ++o)
+      for (std::int64_t c = 0; c < in; ++c) {
+        const std::int64_t x = (n * p.in_channels + o / out * in + c) * inputs, w = (o * in + c) * taps,
+                           y = (n * p.out_channels + o) * outputs;
+        for (const Place& at : places)
+          term(static_cast<std::size_t>(x + at.from), static_cast<std::size_t>(w + at.tap),
+               static_cast<std::size_t>(y + at.position));
+      }
 }
 
 /// y = x * w + b; `b` may be empty.

@@ -90,18 +90,19 @@ struct MaxPool {
   Sizes indices(const std::vector<double>& x) const {
     const Sizes sizes = out();
     const std::int64_t plane_outputs = numel(sizes), plane_inputs = numel(in);
-    Sizes found;
-    for (std::int64_t plane = 0; plane < planes; ++plane)
-      for (std::int64_t o = 0; o < plane_outputs; ++o) {
-        const Sizes places = window(o, sizes);
+    Sizes found(static_cast<std::size_t>(planes * plane_outputs));
+    for (std::int64_t o = 0; o < plane_outputs; ++o) {
+      const Sizes places = window(o, sizes);
+      for (std::int64_t plane = 0; plane < planes; ++plane) {
         std::int64_t best = places[0];
         double top = -std::numeric_limits<double>::infinity();
         for (const std::int64_t i : places) {
           const double v = x[std::size_t(plane * plane_inputs + i)];
           if (v > top || v != v) top = v, best = i;
         }
-        found.push_back(best);
+        found[std::size_t(plane * plane_outputs + o)] = best;
       }
+    }
     return found;
   }
 

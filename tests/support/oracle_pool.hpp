@@ -78,7 +78,8 @@ struct AvgPool {
     return w;
   }
 
-  /// Calls visit(output, input, divisor) for every output and every input element its window holds, in one plane.
+  /// Calls visit(output, divisor, each) for every output of a plane; each(body) calls body(input) for every element
+  /// that its window holds.
   template <class Visit>
   void for_each(const Visit& visit) const {
     const std::size_t rank = in.size();
@@ -98,33 +99,47 @@ struct AvgPool {
           double divisor = double(a.elements.size()) * double(b.elements.size()) * double(c.elements.size());
           if (adaptive.empty() && count_include_pad) divisor = a.padded * b.padded * c.padded;
           if (divisor_override != 0) divisor = double(divisor_override);
-          for (const std::int64_t i : a.elements)
-            for (const std::int64_t j : b.elements)
-              for (const std::int64_t k : c.elements)
-                visit(o, std::size_t((i * extent[1] + j) * extent[2] + k), divisor);
-          ++o;
+          visit(o++, divisor, [&](const auto& body) {
+            for (const std::int64_t i : a.elements)
+              for (const std::int64_t j : b.elements)
+                for (const std::int64_t k : c.elements) body((i * extent[1] + j) * extent[2] + k);
+          });
         }
   }
 
   /// Sums that are exact give averages that are exactly rounded.
   std::vector<double> forward(const std::vector<double>& x) const {
     const std::size_t outputs = std::size_t(numel(out())), inputs = std::size_t(numel(in));
-    std::vector<double> y(std::size_t(planes) * outputs), divisors(outputs, 1);
-    for_each([&](std::size_t o, std::size_t i, double divisor) {
-      divisors[o] = divisor;
-      for (std::size_t p = 0; p < std::size_t(planes); ++p) y[p * outputs + o] += x[p * inputs + i];
+    std::vector<double> y(std::size_t(planes) * outputs);
+    for_each([&](std::size_t o, double divisor, const auto& each) {
+      for (std::size_t p = 0; p < std::size_t(planes); ++p) {
+        const double* const plane = x.data() + p * inputs;
+        double sum = 0;
+        each([&](std::int64_t i) { sum += plane[i]; });
+        y[p * outputs + o] = sum / divisor;
+      }
     });
-    for (std::size_t o = 0; o < y.size(); ++o) y[o] /= divisors[o % outputs];
     return y;
   }
 
   std::vector<double> backward(const std::vector<double>& dy) const {
     const std::size_t outputs = std::size_t(numel(out())), inputs = std::size_t(numel(in));
     std::vector<double> dx(std::size_t(planes) * inputs);
-    for_each([&](std::size_t o, std::size_t i, double divisor) {
-      for (std::size_t p = 0; p < std::size_t(planes); ++p) dx[p * inputs + i] += dy[p * outputs + o] / divisor;
+    for_each([&](std::size_t o, double divisor, const auto& each) {
+      for (std::size_t p = 0; p < std::size_t(planes); ++p) {
+        double* const plane = dx.data() + p * inputs;
+        const double share = dy[p * outputs + o] / divisor;
+        each([&](std::int64_t i) { plane[i] += share; });
+      }
     });
     return dx;
+  }
+
+  /// Whether any window holds an element, for each of a plane.
+  std::vector<char> held() const {
+    std::vector<char> any(std::size_t(numel(in)), 0);
+    for_each([&](std::size_t, double, const auto& each) { each([&](std::int64_t i) { any.data()[i] = 1; }); });
+    return any;
   }
 };
 

@@ -23,9 +23,9 @@ struct UpsampleAxis {
         row[std::size_t(nearest_of(i))] = 1;
       } else if (is_cubic()) {
         // Elements before the first and after the last are like these.
+        const double place = std::min(place_of(i), double(in));
         for (std::int64_t j = -3; j < in + 3; ++j)
-          row[std::size_t(std::clamp<std::int64_t>(j, 0, in - 1))] +=
-              keys(std::min(place_of(i), double(in)) - double(j));
+          row[std::size_t(std::clamp<std::int64_t>(j, 0, in - 1))] += keys(place - double(j));
       } else {
         const double place = std::clamp(place_of(i), 0.0, double(in - 1));
         for (std::int64_t j = 0; j < in; ++j) row[std::size_t(j)] = std::max(0.0, 1 - std::abs(place - double(j)));
@@ -66,7 +66,7 @@ struct UpsampleAxis {
 };
 
 /// `x` with its dimension of extent `rows[0].size()`, behind `outer` and before `inner` elements, multiplied by the
-/// matrix; or by its transpose.
+/// matrix; or by its transpose. Weights of 0, almost all, are passed over.
 inline std::vector<double> multiplied(const std::vector<double>& x, const std::vector<std::vector<double>>& rows,
                                       std::size_t inner, bool transpose) {
   const std::size_t out = rows.size(), in = rows[0].size();
@@ -74,9 +74,12 @@ inline std::vector<double> multiplied(const std::vector<double>& x, const std::v
   std::vector<double> y(outer * to * inner);
   for (std::size_t a = 0; a < outer; ++a)
     for (std::size_t i = 0; i < out; ++i)
-      for (std::size_t j = 0; j < in; ++j)
+      for (std::size_t j = 0; j < in; ++j) {
+        const double weight = rows[i][j];
+        if (weight == 0) continue;
         for (std::size_t b = 0; b < inner; ++b)
-          y[(a * to + (transpose ? j : i)) * inner + b] += rows[i][j] * x[(a * from + (transpose ? i : j)) * inner + b];
+          y[(a * to + (transpose ? j : i)) * inner + b] += weight * x[(a * from + (transpose ? i : j)) * inner + b];
+      }
   return y;
 }
 
