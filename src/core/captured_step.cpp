@@ -98,7 +98,7 @@ struct CapturedStep::State {
     return results;
   }
 
-  const std::vector<Tensor>& record(std::span<const Input> inputs) {
+  [[gnu::cold]] const std::vector<Tensor>& record(std::span<const Input> inputs) {
     results.clear();
     const std::vector<Tensor> copies = copies_of(inputs);
     detail::Recorder recording(std::vector<Input>(copies.begin(), copies.end()), !options.eager_if_refused);

@@ -19,7 +19,7 @@ void* Pool::allocate(std::size_t bytes) {
   return std::exchange(next_, next_ + bytes);
 }
 
-FrozenPlan::~FrozenPlan() {
+[[gnu::cold]] FrozenPlan::~FrozenPlan() {
   release(block);
   for (PlanArray& array : arrays)
     if (array.home == Home::constant || array.home == Home::external) release(array.buffer);
@@ -34,7 +34,7 @@ std::size_t FrozenPlan::constant_bytes() const {
 }
 
 /// An array that a command writes in the place of one that nobody needs any more lives there.
-std::vector<PlanArray*> FrozenPlan::find_places() {
+[[gnu::cold]] std::vector<PlanArray*> FrozenPlan::find_places() {
   std::vector<PlanArray*> place(arrays.size());
   for (std::size_t i = 0; i < arrays.size(); ++i) place[i] = &arrays[i];
   for (std::size_t i = 0; i < commands.size(); ++i) {
@@ -51,7 +51,7 @@ std::vector<PlanArray*> FrozenPlan::find_places() {
   return place;
 }
 
-void FrozenPlan::place_arrays() {
+[[gnu::cold]] void FrozenPlan::place_arrays() {
   const std::vector<PlanArray*> place = find_places();
   std::vector<Lifetime> lives;
   std::vector<PlanArray*> placed;

@@ -185,6 +185,9 @@ class Pass {
       block = first % blocks_, slice = first / blocks_;
       i = slice % c_.d.to, plane = slice / c_.d.to;
     }
+    // What the thread may read, and will fill.
+    const T* const x_end = x_ + c_.pool.planes * c_.d.from * slice_size;
+    const T* const y_end = y_ + (last / blocks_ * c_.h.to + last % blocks_ * block_rows_) * c_.w.to;
     std::int64_t from_row = 0, row_count = 0, to_row = 0, to_end = 0, depth = 0;
     Taps d{};
     for (std::int64_t unit = first; unit < last; ++unit) {
@@ -215,26 +218,15 @@ class Pass {
                   is_far_);
         rows.x = b.columns;
       }
-      add_ ? add_small(rows, b) : small_loop<A>(small_)(rows);
+      rows.more_readable = rows.x == b.columns ? kSlack : x_end - (rows.x + rows.rows * rows.width);
+      rows.more_storable = add_ ? kSlack : y_end - (rows.y + (to_end - to_row) * rows.to_width);
+      add_ ? add_small(small_, rows, kSpan / c_.w.to / c_.h.den * c_.h.den, b.results) : small_loop<A>(small_)(rows);
       if (++block < blocks_) continue;
       block = 0, ++slice;
       if (++i < c_.d.to) continue;
       i = 0, ++plane;
     }
   }
-  /// Adds the results of a block of rows, some at a time.
-  [[gnu::noinline]] void add_small(SmallRows<A> rows, Buffers<A, T>& b) const {
-    const std::int64_t last_row = rows.to_last, some = kSpan / c_.w.to / c_.h.den * c_.h.den;
-    for (A* y = rows.y; rows.to_first < last_row; rows.to_first = rows.to_last) {
-      rows.to_last = std::min(rows.to_first + some, last_row);
-      rows.y = b.results;
-      small_loop<A>(small_)(rows);
-      const std::int64_t count = (rows.to_last - rows.to_first) * c_.w.to;
-      copy_run(b.results, count, y, true);
-      y += count;
-    }
-  }
-
   /// Whether what small windows read is scaled before.
   bool scales_small_before() const { return scales_rows() && small_ != Small::strided_threes_back; }
   /// Whether it is first summed or scaled.

@@ -22,14 +22,30 @@ struct SmallRows {
   T* y;
   std::int64_t first, rows, width;
   std::int64_t to_first, to_last, to_width;
-  const T* zeros;        ///< read in the place of rows beside the source
-  bool is_far;           ///< whether caches hardly hold what is read, or filled
-  std::uintptr_t ahead;  ///< as `far_ahead`, if so
-  bool streams;          ///< whether results are stored past the caches, if that is where rows are whole vectors
+  std::int64_t more_readable, more_storable;  ///< elements behind the last rows
+  const T* zeros;                             ///< read in the place of rows beside the source
+  bool is_far;                                ///< whether caches hardly hold what is read, or filled
+  std::uintptr_t ahead;                       ///< as `far_ahead`, if so
+  bool streams;  ///< whether results are stored past the caches, if that is where rows are whole vectors
 
   const T* row(std::int64_t i) const {
     i -= first;
     return static_cast<std::uint64_t>(i) < static_cast<std::uint64_t>(rows) ? x + i * width : zeros;
+  }
+  /// Elements that may be read from the beginning of a row on, and be stored from that of row `i` of results on: those
+  /// of rows behind it, too, which are stored later.
+  std::int64_t readable(std::int64_t i) const { return (first + rows - i) * width + more_readable; }
+  std::int64_t storable(std::int64_t i) const { return (to_last - i) * to_width + more_storable; }
+
+  /// Rows of windows of two or three at every second element that have one factor, cut no column or row below off and
+  /// have room behind them for all of the vectors that they are read and stored in.
+  TAPER_FOR_SIZE std::int64_t rows_inside() const {
+    const bool inside = 2 * to_width <= width && 2 * to_first >= first && 2 * to_last <= first + rows;
+    const std::int64_t all = to_last - to_first;
+    if (!inside || by_step != 0) return 0;
+    if (more_readable >= 2 * kLanes<T> && more_storable >= kLanes<T>) return all;
+    const std::int64_t rest = (ceil_div(to_width, kLanes<T>) * kLanes<T> - 1) / to_width;
+    return all > 2 * rest ? all - rest : 0;
   }
 
   const T* by[3];        ///< factors of the first row of windows, of others and of the last one
@@ -49,92 +65,123 @@ template <class T>
   if (n >= kLanes<T>) return load<T>(x);
   return n > 0 ? load_first<T>(x, n) : Vector<T>{};
 }
+/// The same where all of the vector may be read: loads of parts of vectors take long on AVX2.
+template <class T>
+[[gnu::always_inline]] inline Vector<T> load_kept(const T* x, std::int64_t n) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  return Vector<T>(__m256i(load<T>(x)) & first_lanes<T>(n));
+#else
+  return load_some<T>(x, n);
+#endif
+}
+/// The same where `readable` elements may be read.
+template <class T>
+[[gnu::always_inline]] inline Vector<T> load_some(const T* x, std::int64_t n, std::int64_t readable) {
+  return kVectorWidth == 32 && readable >= kLanes<T> ? load_kept<T>(x, n) : load_some<T>(x, n);
+}
+
 /// y_o = (x_{o - 1} + x_o + x_{o + 1}) times its factor, in both axes. Two vectors at a time are taken down the rows,
-/// so that each row is summed once.
+/// or the only one, so that each row is summed once.
 template <class T>
 [[gnu::noinline, gnu::aligned(64)]] void small_threes(const SmallRows<T>& s) {
   using All = std::make_integer_sequence<int, kLanes<T>>;
   constexpr int kLast = kLanes<T> - 1;
-  constexpr Vector<T> kNone{};
+  constexpr std::int64_t kTwo = 2 * kLanes<T>;
   const std::int64_t width = s.width, to_width = s.to_width, begin = s.first, rows = s.rows, end = s.to_last;
   const std::int64_t by_step = s.by_step;
   const bool is_far = s.is_far;
   // What the next block reads and fills is asked for meanwhile.
   Next next_x(s.x, rows * width), next_y(s.y, (end - s.to_first) * to_width);
-  // Two vectors of columns from c on, which are `whole` but for the last ones of a row.
-  const auto down = [ =, &s, &next_x, &next_y ](std::int64_t c, auto whole) __attribute__((always_inline)) {
+  // Vectors of columns from c on, which are `whole` but for the last ones of a row.
+  const auto down =
+      [ =, &s, &next_x, &next_y ](std::int64_t c, auto vectors, auto whole) __attribute__((always_inline)) {
+    constexpr int V = vectors;
     const std::int64_t n = width - c;
-    const auto load_row = [=](const T* x, std::int64_t left) __attribute__((always_inline)) {
-      if constexpr (whole)
-        return load<T>(x);
-      else
-        return load_some<T>(x, left);
-    };
-    const auto store_row = [=](const Vector<T>& v, std::int64_t left, T* y) __attribute__((always_inline)) {
-      if constexpr (whole)
-        store<T>(v, y);
-      else
-        store_some<T>(v, left, y);
-    };
+    // Where these are all columns, what is stored behind the end of a row is replaced by the next one.
+    std::int64_t left = c > 0 ? 0 : s.storable(s.to_first), readable = s.readable(s.to_first - 1) - c;
     const T *by = s.by[0], *const zeros = s.zeros + c;
-    typename Factors<T>::Pair factor[2] = {Factors<T>::at(by, c * by_step),
-                                           Factors<T>::at(by, (c + kLanes<T>)*by_step)};
+    typename Factors<T>::Pair factor[V];
+    const auto set_factors = [&]() __attribute__((always_inline)) {
+      for (int v = 0; v < V; ++v) factor[v] = Factors<T>::at(by, (c + v * kLanes<T>)*by_step);
+    };
+    set_factors();
     const T* x = s.x + (s.to_first - 1 - begin) * width + c;
     T* y = s.y + c;
-    Vector<T> first[2] = {}, second[2] = {};
-    for (std::int64_t l = s.to_first - 2; l < end; ++l, x += width) {
+    Vector<T> first[V] = {}, second[V] = {};
+    for (std::int64_t l = s.to_first - 2; l < end; ++l, x += width, readable -= width) {
       const bool is_row = static_cast<std::uint64_t>(l + 1 - begin) < static_cast<std::uint64_t>(rows);
       const T* const row = is_row ? x : zeros;
       if (is_far) {
-        next_x.fetch(2 * kVectorWidth);
-        next_y.fetch(2 * kVectorWidth);
+        next_x.fetch(V * kVectorWidth);
+        next_y.fetch(V * kVectorWidth);
       }
-      const Vector<T> a = load_row(row, n), b = load_row(row + kLanes<T>, n - kLanes<T>);
-      const Vector<T> left = c > 0 ? load<T>(row - 1) : moved<kLast>(kNone, a, All());
-      const Vector<T> right = n > 2 * kLanes<T> ? load<T>(row + kLanes<T> + 1) : moved<1>(b, kNone, All());
-      const Vector<T> third[2] = {left + (a + moved<1>(a, b, All())), moved<kLast>(a, b, All()) + (b + right)};
+      Vector<T> sum[V + 2] = {};  // the vectors, between the ones beside them
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v)
+        sum[v + 1] = whole ? load<T>(row + v * kLanes<T>)
+                           : load_some<T>(row + v * kLanes<T>, n - v * kLanes<T>, readable - v * kLanes<T>);
+      Vector<T> third[V];
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) {
+        const Vector<T> before = v == 0 && c > 0 ? load<T>(row - 1) : moved<kLast>(sum[v], sum[v + 1], All());
+        const Vector<T> behind = v + 1 == V && n > V * kLanes<T> ? load<T>(row + v * kLanes<T> + 1)
+                                                                 : moved<1>(sum[v + 1], sum[v + 2], All());
+        third[v] = before + (sum[v + 1] + behind);
+      }
       if (l >= s.to_first) {
         if (by_step != 0 && by != s.factors(l)) {
           by = s.factors(l);
-          factor[0] = Factors<T>::at(by, c);
-          factor[1] = Factors<T>::at(by, c + kLanes<T>);
+          set_factors();
         }
-        store_row(factor[0].times(first[0] + (second[0] + third[0])), to_width - c, y);
-        store_row(factor[1].times(first[1] + (second[1] + third[1])), to_width - c - kLanes<T>, y + kLanes<T>);
-        y += to_width;
+        const std::int64_t count = std::max(to_width - c, left);
+#pragma GCC unroll 2
+        for (int v = 0; v < V; ++v) {
+          const Vector<T> average = factor[v].times(first[v] + (second[v] + third[v]));
+          if (whole)
+            store<T>(average, y + v * kLanes<T>);
+          else
+            store_some<T>(average, count - v * kLanes<T>, y + v * kLanes<T>);
+        }
+        y += to_width, left -= to_width;
       }
-      first[0] = second[0], first[1] = second[1];
-      second[0] = third[0], second[1] = third[1];
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) first[v] = second[v], second[v] = third[v];
     }
   };
-  for (std::int64_t c = 0; c < to_width; c += 2 * kLanes<T>)
-    if (std::min(width, to_width) - c >= 2 * kLanes<T>)
-      down(c, std::true_type());
+  constexpr std::integral_constant<int, 1> kOne;
+  constexpr std::integral_constant<int, 2> kBoth;
+  if (to_width <= kLanes<T> && width <= kLanes<T>) return down(0, kOne, std::false_type());
+  // The last two vectors of a row begin within the ones before them, unless elements have factors of their own.
+  const bool overlaps = by_step == 0 && width == to_width && width >= kTwo;
+  for (std::int64_t c = 0; c < to_width; c += kTwo) {
+    const std::int64_t from = overlaps ? std::min(c, to_width - kTwo) : c;
+    if (std::min(width, to_width) - from >= kTwo)
+      down(from, kBoth, std::true_type());
     else
-      down(c, std::false_type());
+      down(from, kBoth, std::false_type());
+  }
 }
 
-/// y_o = (x_{2 o} + x_{2 o + 1}) times its factor in both axes, or with x_{2 o - 1} too
+/// y_o = (x_{2 o} + x_{2 o + 1}) times its factor in both axes, or with x_{2 o - 1} too: of rows `from` to s.to_last
 template <Small kind, class T>
-[[gnu::noinline, gnu::aligned(64)]] void small_strided(const SmallRows<T>& s) {
+[[gnu::noinline, gnu::aligned(64)]] void small_strided(const SmallRows<T>& s, std::int64_t from) {
   using All = std::make_integer_sequence<int, kLanes<T>>;
   constexpr int K = kind == Small::pairs ? 2 : 3;
   const std::int64_t n = s.width, to_width = s.to_width, last = s.to_last, by_step = s.by_step;
   const std::uintptr_t ahead = s.ahead;
-  T* y = s.y;
-  const T* x = s.x + (2 * s.to_first - s.first) * n;
+  T* y = s.y + (from - s.to_first) * to_width;
+  const T* x = s.x + (2 * from - s.first) * n;
   const std::int64_t end = s.first + s.rows;
   // What is stored behind the end of a row is replaced by the next one.
-  std::int64_t left = (last - s.to_first) * to_width;
-  for (std::int64_t l = s.to_first; l < last; ++l, y += to_width, left -= to_width, x += 2 * n) {
+  std::int64_t left = s.storable(from);
+  for (std::int64_t l = from; l < last; ++l, y += to_width, left -= to_width, x += 2 * n) {
     const T *const above = 2 * l > s.first && 2 * l <= end ? x - n : s.zeros, *const here = 2 * l < end ? x : s.zeros,
                    *const below = 2 * l + 1 < end ? x + n : s.zeros;
-    // Where no pair is cut off, rows may be read on into those that follow: loads of parts of vectors take long on
+    // Where no window is cut off, rows may be read on into those that follow: loads of parts of vectors take long on
     // AVX2.
-    const std::int64_t behind = K == 2 && kVectorWidth == 32 && 2 * to_width <= n ? (end - 2 * l - 1) * n : n;
-    // What is stored is loaded from two vectors, which are `whole` but for the last ones of a row.
-    const auto columns = [=](std::int64_t c, bool whole) __attribute__((always_inline)) {
-      if (whole || behind - c >= kLanes<T>) {
+    const std::int64_t behind = kVectorWidth == 32 && 2 * to_width <= n ? s.readable(2 * l + 1) : n;
+    const auto columns = [=](std::int64_t c) __attribute__((always_inline)) {
+      if (behind - c >= kLanes<T>) {
         const Vector<T> sum = load<T>(here + c) + load<T>(below + c);
         return K == 2 ? sum : load<T>(above + c) + sum;
       }
@@ -144,8 +191,8 @@ template <Small kind, class T>
     };
     const T* const by = s.factors(l);
     Vector<T> before{};
-    const auto average = [&](std::int64_t o, bool whole) __attribute__((always_inline)) {
-      const Vector<T> a = columns(2 * o, whole), b = columns(2 * o + kLanes<T>, whole);
+    for (std::int64_t o = 0; o < to_width; o += kLanes<T>) {
+      const Vector<T> a = columns(2 * o), b = columns(2 * o + kLanes<T>);
       const Vector<T> even = every_second<0>(a, b, All()), odd = every_second<1>(a, b, All());
       Vector<T> sum = even + odd;
       if constexpr (K == 3) {
@@ -153,54 +200,52 @@ template <Small kind, class T>
         before = odd;
       }
       fetch_ahead<4>(x + 4 * o, ahead);
-      return Factors<T>::multiply(sum, by, o * by_step);
-    };
-    std::int64_t o = 0;
-    if constexpr (K == 3 && kVectorWidth == 32)  // wider vectors are few, and the baseline is kept small
-      for (const std::int64_t whole = std::min(n / 2, left) - kLanes<T>; o <= whole; o += kLanes<T>)
-        store<T>(average(o, true), y + o);
-    for (; o < to_width; o += kLanes<T>) store_some<T>(average(o, false), left - o, y + o);
+      store_some<T>(Factors<T>::multiply(sum, by, o * by_step), left - o, y + o);
+    }
   }
 }
 
-/// The averages of pairs which have one factor and are all in the source, with as little as possible beside them, as
-/// rows are often short: the last vector of a row begins within the one before it. Rows of less than a vector are
-/// stored, and read, on into those behind them.
-template <class T>
-[[gnu::noinline, gnu::aligned(64)]] void average_pairs(const SmallRows<T>& s) {
+/// The same of the rows before `last`, where windows have one factor and no columns or rows below are cut off, with as
+/// little as possible beside them, as rows are often short: they are read, and stored, on into those behind them.
+template <Small kind, class T>
+[[gnu::noinline, gnu::aligned(64)]] void strided_inside(const SmallRows<T>& s, std::int64_t last) {
   using All = std::make_integer_sequence<int, kLanes<T>>;
-  const bool streams = kStreamsSmall && s.streams;
+  constexpr int K = kind == Small::pairs ? 2 : 3;
+  const bool streams = K == 2 && kStreamsSmall && s.streams;
   const auto factor = Factors<T>::at(s.by[0], 0);
-  const std::int64_t n = s.width, to_width = s.to_width, last = std::max<std::int64_t>(to_width - kLanes<T>, 0);
+  const std::int64_t n = s.width, to_width = s.to_width;
   const std::uintptr_t ahead = s.ahead;
-  const T* x = s.x + (2 * s.to_first - s.first) * n;
+  const T *x = s.x + (2 * s.to_first - s.first) * n, *above = 2 * s.to_first > s.first ? x - n : s.zeros;
   T* y = s.y;
-  for (T* const end = y + (s.to_last - s.to_first) * to_width; y != end; x += 2 * n, y += to_width)
-    for (std::int64_t o = 0;; o = std::min(o + kLanes<T>, last)) {
-      const T *const above = x + 2 * o, *const below = above + n;
-      const Vector<T> a = load<T>(above) + load<T>(below), b = load<T>(above + kLanes<T>) + load<T>(below + kLanes<T>);
+  for (T* const end = y + (last - s.to_first) * to_width; y != end; x += 2 * n, above = x - n, y += to_width) {
+    Vector<T> before{};
+    for (std::int64_t o = 0; o < to_width; o += kLanes<T>) {
+      const auto columns = [=](std::int64_t c) __attribute__((always_inline)) {
+        const Vector<T> sum = load<T>(x + c) + load<T>(x + n + c);
+        return K == 2 ? sum : load<T>(above + c) + sum;
+      };
+      const Vector<T> a = columns(2 * o), b = columns(2 * o + kLanes<T>);
       fetch_ahead<4>(x + 4 * o, ahead);
-      const Vector<T> average = factor.times(every_second<0>(a, b, All()) + every_second<1>(a, b, All()));
+      const Vector<T> odd = every_second<1>(a, b, All());
+      Vector<T> sum = every_second<0>(a, b, All()) + odd;
+      if constexpr (K == 3) {
+        sum += moved<kLanes<T> - 1>(before, odd, All());
+        before = odd;
+      }
       if (streams) [[unlikely]]
-        stream<T>(average, y + o);
+        stream<T>(factor.times(sum), y + o);
       else
-        store<T>(average, y + o);
-      if (o == last) break;
+        store<T>(factor.times(sum), y + o);
     }
+  }
 }
 
-/// The averages of pairs; behind the last row nothing is written.
-template <class T>
-TAPER_FOR_SIZE void small_pairs(const SmallRows<T>& s) {
-  const bool inside = 2 * s.to_width <= s.width && 2 * s.to_first >= s.first && 2 * s.to_last <= s.first + s.rows;
-  const std::int64_t rest = (kLanes<T> - 1) / s.to_width;  // rows at whose end there is no room for a vector
-  if (!inside || s.by_step != 0 || s.to_last - s.to_first <= 2 * rest) return small_strided<Small::pairs>(s);
-  SmallRows<T> part = s;
-  part.to_last -= rest;
-  average_pairs(part);
-  part.y += (part.to_last - part.to_first) * part.to_width;
-  part.to_first = part.to_last, part.to_last = s.to_last;
-  if (rest > 0) small_strided<Small::pairs>(part);
+/// The same of all rows; behind the last of them nothing is written.
+template <Small kind, class T>
+void small_averages(const SmallRows<T>& s) {
+  const std::int64_t whole = s.rows_inside();
+  if (whole > 0) strided_inside<kind>(s, s.to_first + whole);
+  if (s.to_first + whole < s.to_last) small_strided<kind>(s, s.to_first + whole);
 }
 
 /// sum = x times the factors of the first row of windows, of others or of the last one
@@ -225,12 +270,19 @@ template <Small kind, int W, class T>
   const bool streams = kStreamsSmall && s.streams;
   const std::uintptr_t ahead = c == 0 && !streams ? s.ahead : 0;
   T* y = s.y + c;
+  // Rows that are no longer are read on into those behind them, and what is stored behind their end is replaced.
+  constexpr bool kReadsOn = kVectorWidth == 32 && W < 4;
+  const bool alone = kReadsOn && c == 0 && n <= 2 * W * kLanes<T>;
+  std::int64_t left = alone ? s.storable(s.to_first) : 0;
   Vector<T> before[2 * W] = {};  // the row of gradients before, spread
   for (std::int64_t l = s.to_first - (kSums ? 2 : 0); l < last; l += 2) {
     const std::int64_t window = l / 2 + (kSums ? 1 : 0);
     const T *const g = s.row(window) + from, *const by = s.factors(window);
+    const bool reads_on = alone && s.readable(window) >= (W + 1) * kLanes<T>;
     const auto scaled = [=](int w) __attribute__((always_inline)) {
-      const Vector<T> v = load_some<T>(g + w * kLanes<T>, width - w * kLanes<T>);
+      const T* const at = g + w * kLanes<T>;
+      const std::int64_t count = width - w * kLanes<T>;
+      const Vector<T> v = reads_on ? load_kept<T>(at, count) : load_some<T>(at, count);
       return differs ? Factors<T>::multiply(v, by, from + w * kLanes<T>) : factor.times(v);
     };
     Vector<T> next[2 * W], even = scaled(0);
@@ -245,7 +297,7 @@ template <Small kind, int W, class T>
     if (!kSums || l >= s.to_first) {
       if (ahead > 0) fetch_run(y, 2 * to_width, ahead);
       const Vector<T>* const spread = kSums ? before : next;
-      for (std::int64_t row = l; row < std::min(l + 2, last); ++row, y += to_width) {
+      for (std::int64_t row = l; row < std::min(l + 2, last); ++row, y += to_width, left -= to_width) {
         if (kSums && row > l)
 #pragma GCC unroll 8
           for (int v = 0; v < 2 * W; ++v) before[v] += next[v];
@@ -253,6 +305,9 @@ template <Small kind, int W, class T>
 #pragma GCC unroll 8
           for (int v = 0; v < 2 * W; ++v)
             if (v * kLanes<T> < n) stream<T>(spread[v], y + v * kLanes<T>);
+        } else if (left >= 2 * W * kLanes<T>) {
+#pragma GCC unroll 8
+          for (int v = 0; v < 2 * W; ++v) store<T>(spread[v], y + v * kLanes<T>);
         } else {
 #pragma GCC unroll 8
           for (int v = 0; v < 2 * W; ++v) store_some<T>(spread[v], n - v * kLanes<T>, y + v * kLanes<T>);
@@ -289,11 +344,24 @@ void small_spread(const SmallRows<T>& s) {
 
 template <class T>
 auto small_loop(Small kind) {
-  return kind == Small::pairs            ? small_pairs<T>
+  return kind == Small::pairs            ? small_averages<Small::pairs, T>
          : kind == Small::threes         ? small_threes<T>
-         : kind == Small::strided_threes ? small_strided<Small::strided_threes, T>
+         : kind == Small::strided_threes ? small_averages<Small::strided_threes, T>
          : kind == Small::pairs_back     ? small_spread<Small::pairs_back, T>
                                          : small_spread<Small::strided_threes_back, T>;
+}
+
+/// Adds the results, `some` rows at a time, for which there is room in a buffer.
+template <class T>
+[[gnu::noinline]] void add_small(Small kind, SmallRows<T> rows, std::int64_t some, T* buffer) {
+  const std::int64_t last_row = rows.to_last;
+  for (T* y = std::exchange(rows.y, buffer); rows.to_first < last_row; rows.to_first = rows.to_last) {
+    rows.to_last = std::min(rows.to_first + some, last_row);
+    small_loop<T>(kind)(rows);
+    const std::int64_t count = (rows.to_last - rows.to_first) * rows.to_width;
+    copy_run(buffer, count, y, true);
+    y += count;
+  }
 }
 
 /// `rows` rows of windows of two by two elements, `width` in each, of planes that they cut without a rest: what is read
@@ -316,7 +384,7 @@ void pool_pairs(std::int64_t rows, std::int64_t width, double divisor, bool back
     const std::int64_t n = last - first, from = backward ? 1 : 2, to = backward ? 2 : 1;
     all.rows = from * n, all.width = from * width, all.to_last = to * n, all.to_width = to * width;
     all.x = x + first * from * all.width, all.y = y + first * to * all.to_width;
-    backward ? small_spread<Small::pairs_back>(all) : small_pairs(all);
+    backward ? small_spread<Small::pairs_back>(all) : small_averages<Small::pairs>(all);
     if (streams) end_stream();
   });
 }

@@ -88,3 +88,51 @@ TEST_CASE(
       CHECK(same_bits(y, expected));
     }
 }
+
+TEST_CASE("many planes under small windows give what each gives alone, and nothing else is stored") {
+  // Rows of less than a vector, of one and of more, which may be read and stored on into the ones behind them.
+  Draw draw(37);
+  constexpr float kBeside = 77;
+  const auto beside = [=](const std::vector<float>& all) {
+    auto to = all;
+    to.insert(to.end(), 64, kBeside);
+    return to;
+  };
+  for (const auto& [k, stride] : {std::pair<std::int64_t, std::int64_t>{2, 2}, {3, 2}, {3, 1}})
+    for (std::int64_t width = 3; width <= 40; ++width)
+      for (const std::int64_t height : {3, 4, 9, 10})
+        for (const bool counts : {true, false}) {
+          CAPTURE(k, stride, width, height, counts);
+          const auto pool = [&, k = k, stride = stride](std::int64_t n) {
+            return fixed({height, width}, {k, k}, {stride, stride}, {k / 3, k / 3}, counts, false, 0, n);
+          };
+          constexpr std::int64_t kPlanes = 5;
+          const auto x = as<float>(draw.values(inputs(pool(kPlanes)))),
+                     dy = as<float>(draw.values(outputs(pool(kPlanes))));
+          std::vector<float> y, dx;
+          for (std::int64_t plane = 0; plane < kPlanes; ++plane) {
+            const auto y_alone = run_forward(pool(1), part_of(x, plane, kPlanes));
+            const auto dx_alone = run_backward(pool(1), part_of(dy, plane, kPlanes));
+            y.insert(y.end(), y_alone.begin(), y_alone.end());
+            dx.insert(dx.end(), dx_alone.begin(), dx_alone.end());
+          }
+          std::vector<float> to(y.size() + 64, kBeside);
+          kernels::avg_pool(params_of(pool(kPlanes)), x.data(), to.data());
+          CHECK(same_bits(to, beside(y)));
+          to.assign(dx.size() + 64, kBeside);
+          kernels::avg_pool_backward(params_of(pool(kPlanes)), dy.data(), to.data(), false);
+          CHECK(same_bits(to, beside(dx)));
+        }
+}
+
+TEST_CASE("planes of narrow rows under small windows give the same bits on any number of threads") {
+  Draw draw(41);
+  for (const std::int64_t width : {3, 5, 8, 13})
+    for (const auto& [k, stride] : {std::pair<std::int64_t, std::int64_t>{2, 2}, {3, 2}, {3, 1}}) {
+      CAPTURE(width, k, stride);
+      const AvgPool pool = fixed({6, width}, {k, k}, {stride, stride}, {k / 3, k / 3}, true, false, 0, 4001);
+      const auto x = as<float>(draw.values(inputs(pool))), dy = as<float>(draw.values(outputs(pool)));
+      CHECK(same_on_any_threads([&] { return run_forward(pool, x); }));
+      CHECK(same_on_any_threads([&] { return run_backward(pool, dy); }));
+    }
+}
