@@ -274,11 +274,12 @@ template <Small kind, int W, class T>
   constexpr bool kReadsOn = kVectorWidth == 32 && W < 4;
   const bool alone = kReadsOn && c == 0 && n <= 2 * W * kLanes<T>;
   std::int64_t left = alone ? s.storable(s.to_first) : 0;
+  std::int64_t readable = alone ? s.readable(s.to_first / 2) : 0;
   Vector<T> before[2 * W] = {};  // the row of gradients before, spread
-  for (std::int64_t l = s.to_first - (kSums ? 2 : 0); l < last; l += 2) {
+  for (std::int64_t l = s.to_first - (kSums ? 2 : 0); l < last; l += 2, readable -= s.width) {
     const std::int64_t window = l / 2 + (kSums ? 1 : 0);
     const T *const g = s.row(window) + from, *const by = s.factors(window);
-    const bool reads_on = alone && s.readable(window) >= (W + 1) * kLanes<T>;
+    const bool reads_on = kReadsOn && readable >= (W + 1) * kLanes<T>;
     const auto scaled = [=](int w) __attribute__((always_inline)) {
       const T* const at = g + w * kLanes<T>;
       const std::int64_t count = width - w * kLanes<T>;
@@ -305,7 +306,7 @@ template <Small kind, int W, class T>
 #pragma GCC unroll 8
           for (int v = 0; v < 2 * W; ++v)
             if (v * kLanes<T> < n) stream<T>(spread[v], y + v * kLanes<T>);
-        } else if (left >= 2 * W * kLanes<T>) {
+        } else if (kReadsOn && left >= 2 * W * kLanes<T>) {
 #pragma GCC unroll 8
           for (int v = 0; v < 2 * W; ++v) store<T>(spread[v], y + v * kLanes<T>);
         } else {
