@@ -520,6 +520,19 @@ def max_pools():
     yield Mutant("places of windows a column apart as if they were two", finite, "corner + S * k + places[k]",
                  "corner + 2 * k + places[k]", "rows of any number of windows a column*")
     yield Mutant("a row kept for all slices", finite, "kept_row = i * height + j;", "kept_row = j;", "*max pool*")
+    halves = "src/kernels/max_pool_halves.hpp"
+    short = "planes of short rows*"
+    yield Mutant("elements beside x read", halves, "if (static_cast<std::uint64_t>(at) >= limit)", "if (limit == 0)", short)
+    yield Mutant("places of padding of windows two columns apart", halves, "if (s.is_cut) kept_where -= s.outside[0];", "",
+                 short)
+    yield Mutant("columns of the next row in windows two columns apart", halves,
+                 "+ across.kernel > p.w.in;", "+ across.kernel > p.w.in + 1;", "*max pool*," + short)
+    yield Mutant("planes paired though their rows are long", halves, "planes = n <= kHalf && s.rows", "planes = s.rows", short)
+    yield Mutant("the last plane paired with one that is not there", halves, "last - first >= 2 * rows", "last > first", short)
+    yield Mutant("a row kept for all windows", halves, "if (at != kept_at) {", "if (kept_at == s.size) {", "*max pool*," + short)
+    yield Mutant("a NaN of windows two columns apart lost without places", halves, "best = v == v ? best : v;", "",
+                 "*max pool*," + short)
+    yield Mutant("slices of a window as if they were its rows", halves, "at += skip, line +=", "line +=", short)
     yield Mutant("the last of equals wins", pairs, "return (v > best) | (v != v);", "return (v >= best) | (v != v);",
                  "*max pool*")
     yield Mutant("NaN loses", pairs, "return (v > best) | (v != v);", "return v > best;", "*NaN*")

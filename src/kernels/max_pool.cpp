@@ -7,6 +7,7 @@
 
 #include "kernels/loop_hints.hpp"
 #include "kernels/max_pool_columns.hpp"
+#include "kernels/max_pool_halves.hpp"
 #include "kernels/max_pool_lines.hpp"
 #include "kernels/max_pool_plan.hpp"
 #include "kernels/max_pool_rows.hpp"
@@ -223,7 +224,7 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
   const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in;
   if (takes_planes(p)) return forward_planes(p.planes, size, x, y, index);
   // Places of float32 take 32 bits.
-  bool small = is_small<T>(p);
+  const bool small = kVectorWidth == 64 && is_small<T>(p);
   const bool has_room = sizeof(T) == 8 || p.has_narrow_places();
   auto row = has_room && goes_by_rows<T>(p) ? nullptr : forward_row<T>;
   if constexpr (std::is_same_v<T, float>)
@@ -232,8 +233,12 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
     if (is_in_quads<T>(p)) row = forward_quads<T>;
   auto several = pool_rows<T>;
 #if defined(__AVX2__) && !defined(__AVX512F__)
-  if constexpr (std::is_same_v<T, float>)
-    if (goes_by_lines(p)) small = false, row = nullptr, several = index ? pool_lines<true> : pool_lines<false>;
+  if constexpr (std::is_same_v<T, float>) {
+    if (goes_by_lines(p))
+      row = nullptr, several = index ? pool_lines<true> : pool_lines<false>;
+    else if (is_small<T>(p))
+      row = nullptr, several = pool_by_halves;
+  }
 #endif
   const bool is_far = double(p.planes) * double(size) * sizeof(T) >= kFarRead;
   parallel_for(p.planes * rows, size / rows + p.w.out, [=, &p](std::int64_t first, std::int64_t last) {

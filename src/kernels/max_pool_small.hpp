@@ -56,6 +56,10 @@ class Columns {
   LaneMask inside_{};
 };
 
+#endif
+
+#if defined(__AVX512F__)
+
 /// y_o = the largest element of window o, index_o its place in the plane `x`, for the rows [first, last) of windows.
 /// Returns whether all elements are finite; what is written is of no use otherwise. A null `index` is not written. K is
 /// `kernel_w`, or 0 for any, S `stride_w`.
@@ -160,8 +164,6 @@ bool pool_small([[maybe_unused]] const SmallWindows& w, [[maybe_unused]] const T
     return (w.stride_w == 1   ? pool_finite<0, 1>
             : w.kernel_w == 2 ? pool_finite<2, 2>
                               : pool_finite<3, 2>)(w, x, first, last, y, index);
-#elif defined(__AVX2__)
-  if constexpr (std::is_same_v<T, float>) return pool_finite<0, 2>(w, x, first, last, y, index);  // it is kept small
 #endif
   return false;
 }

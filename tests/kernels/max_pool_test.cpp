@@ -325,11 +325,12 @@ TEST_CASE("planes of many rows of windows a column or two apart equal their defi
 TEST_CASE("values are the same bits with and without indices, also of zeros of both signs") {
   Draw draw(6);
   for (const MaxPool& pool :
-       {sliding_max({61}, {3}, {2}, {1}), sliding_max({61}, {3}, {1}, {1}), sliding_max({97}, {61}, {1}, {7}),
-        sliding_max({61}, {5}, {3}, {2}), sliding_max({67}, {4}, {4}, {0}), sliding_max({13}, {3}, {3}, {0}),
-        sliding_max({59}, {7}, {5}, {3}), sliding_max({7, 61}, {3, 2}, {2, 1}, {1, 0}),
-        sliding_max({9, 71}, {3, 3}, {2, 2}, {1, 1}), sliding_max({5, 67}, {5, 67}, {1, 1}, {0, 0}),
-        adaptive_max({5, 13}, {3, 7}), adaptive_max({11, 13}, {1, 1})})
+       {sliding_max({61}, {3}, {2}, {1}), sliding_max({61}, {3}, {1}, {1}),
+        sliding_max({14, 13}, {3, 3}, {2, 2}, {1, 1}), sliding_max({8, 8}, {2, 2}, {2, 2}, {0, 0}),
+        sliding_max({97}, {61}, {1}, {7}), sliding_max({61}, {5}, {3}, {2}), sliding_max({67}, {4}, {4}, {0}),
+        sliding_max({13}, {3}, {3}, {0}), sliding_max({59}, {7}, {5}, {3}),
+        sliding_max({7, 61}, {3, 2}, {2, 1}, {1, 0}), sliding_max({9, 71}, {3, 3}, {2, 2}, {1, 1}),
+        sliding_max({5, 67}, {5, 67}, {1, 1}, {0, 0}), adaptive_max({5, 13}, {3, 7}), adaptive_max({11, 13}, {1, 1})})
     for (int round = 0; round < 20; ++round) {
       CAPTURE(pool.in, pool.kernel, pool.adaptive);
       const Values x = inputs_of(pool, Kind::ties, draw);
@@ -361,6 +362,45 @@ TEST_CASE("rows shorter than a vector are written one behind the other, and noth
           CHECK(std::count(values.begin() + std::ptrdiff_t(n), values.end(), 7777.0f) == 8);
           CHECK(std::count(places.begin() + std::ptrdiff_t(n), places.end(), -7) == 8);
         }
+}
+
+TEST_CASE("planes of short rows of windows two columns apart equal their definition, and nothing beside them is used") {
+  Draw draw(37);
+  constexpr std::size_t kSpace = 1 << 16, kPage = 1 << 12;
+  // What is read in front of the pages or behind them ends the program.
+  auto* const pages = static_cast<char*>(mmap(nullptr, kSpace, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  REQUIRE(pages != MAP_FAILED);
+  char *const begin = pages + kPage, *const end = pages + kSpace - kPage;
+  REQUIRE(mprotect(begin, kSpace - 2 * kPage, PROT_READ | PROT_WRITE) == 0);
+  for (std::int64_t width = 1; width <= 21; ++width)
+    for (const std::int64_t height : {1, 5, 8})
+      for (const std::int64_t planes : {1, 2, 5})
+        for (const std::int64_t k : {2, 3})
+          for (const std::int64_t padding : {0, 1})
+            for (const bool ceil_mode : {false, true}) {
+              MaxPool pool = sliding_max({height, width}, {k, k}, {2, 2}, {padding, padding}, {}, ceil_mode, planes);
+              if (width % 3 == 0) pool = sliding_max({3, height, width}, {2, 2, k}, {1, 1, 2}, {0, 0, padding});
+              if (!pool.is_admitted()) continue;
+              CAPTURE(pool.in, pool.kernel, pool.padding, planes, ceil_mode);
+              const Values x = inputs_of(pool, any_kind(draw), draw);
+              if (!agrees(pool, x, draw)) FAIL("differs from the definition");
+              const auto from = as<float>(x);
+              const auto n = static_cast<std::size_t>(pool.outputs());
+              const Result<float> expected = run_forward(pool, from);
+              for (char* const at : {begin, end - from.size() * sizeof(float)}) {
+                auto* const fenced = reinterpret_cast<float*>(at);
+                std::copy(from.begin(), from.end(), fenced);
+                std::vector<float> y(n + 8, 7777.0f), values = y;
+                Sizes places(n + 8, -7);
+                kernels::max_pool(params_of(pool), fenced, y.data(), places.data());
+                kernels::max_pool(params_of(pool), fenced, values.data(), nullptr);
+                CHECK(same_bits(y, values));
+                CHECK(std::equal(expected.index.begin(), expected.index.end(), places.begin()));
+                CHECK(std::count(y.begin() + std::ptrdiff_t(n), y.end(), 7777.0f) == 8);
+                CHECK(std::count(places.begin() + std::ptrdiff_t(n), places.end(), -7) == 8);
+              }
+            }
+  munmap(pages, kSpace);
 }
 
 TEST_CASE("a gradient that many windows send to one element is summed in double") {
@@ -424,7 +464,8 @@ TEST_CASE("max pools give the same bits on any number of threads") {
         sliding_max({4099}, {25}, {1}, {12}, {1}, false, 31), sliding_max({40009}, {3}, {1}, {1}),
         sliding_max({257}, {257}, {257}, {0}, {1}, false, 509), sliding_max({11}, {3}, {2}, {1}, {1}, false, 30011),
         sliding_max({10}, {5}, {5}, {0}, {1}, false, 30011), sliding_max({521, 257}, {3, 3}, {2, 2}, {1, 1}),
-        adaptive_max({67, 131}, {7, 11}, 13), adaptive_max({523, 67}, {3, 1})}) {
+        sliding_max({7, 8}, {3, 3}, {2, 2}, {1, 1}, {}, false, 3001), adaptive_max({67, 131}, {7, 11}, 13),
+        adaptive_max({523, 67}, {3, 1})}) {
     CAPTURE(pool.in, pool.kernel, pool.adaptive);
     const auto x = as<float>(draw.values(pool.inputs())), dy = as<float>(draw.values(pool.outputs()));
     const Sizes index = run_forward(pool, x).index;
