@@ -272,7 +272,7 @@ template <Small kind, int W, class T>
   T* y = s.y + c;
   // Rows that are no longer are read on into those behind them, and what is stored behind their end is replaced.
   constexpr bool kReadsOn = kVectorWidth == 32 && W < 4;
-  const bool alone = kReadsOn && c == 0 && n <= 2 * W * kLanes<T>;
+  const bool alone = kReadsOn && !streams && c == 0 && n <= 2 * W * kLanes<T>;
   std::int64_t left = alone ? s.storable(s.to_first) : 0;
   std::int64_t readable = alone ? s.readable(s.to_first / 2) : 0;
   Vector<T> before[2 * W] = {};  // the row of gradients before, spread
