@@ -264,6 +264,10 @@ def dense():
                  "vector_exp(at(x) - top)", "vector_exp(at(x) - 0 * top)", "softmax*")
     yield Mutant("softmax's gradient without its mean", "src/kernels/softmax.cpp", "return at(b) * (at(a) - less);",
                  "return at(b) * (at(a) - 0 * less);", "softmax*")
+    yield Mutant("an element before a row's end summed twice", "src/kernels/packs.hpp",
+                 "first_lanes<float>(kLanes<float> - count)", "first_lanes<float>(kLanes<float> - count - 1)", "*softmax*")
+    yield Mutant("a row's last element left out", "src/kernels/packs.hpp", "body(WholePack{n - kLanes<T>});",
+                 "body(WholePack{n - kLanes<T> - 1});", "*softmax*")
     yield Mutant("dropout in evaluation", "modules/dropout.cpp", 'check("dropout", input, p);\n  if (!training || p == 0)',
                  'check("dropout", input, p);\n  if ((training && false) || p == 0)', "*ropout*")
     yield Mutant("dropout without its scale", "modules/dropout.cpp", "p < 1 ? 1 / (1 - p) : 0}", "1}", "*ropout*")

@@ -160,10 +160,10 @@ void map_strips(const BatchNormParams& p, const T* x, const T* w, const T* b, co
       for (std::int64_t sample = from; sample < to; ++sample) {
         const std::int64_t row = strip.row(sample);
         // y_j = (x_j - mean_j) rstd_j w_j + b_j
-        for_each_pack<T>(
-            strip.width, [&](auto at) __attribute__((always_inline)) {
-              at.store(y + row, fused(at(x + row) - at(center), at(scale), at(shift)));
-            });
+        map_packs<T>(
+            strip.width,
+            [ from = x + row, to = y + row, less = &center[0], by = &scale[0], more = &shift[0] ](auto at)
+                __attribute__((always_inline)) { at.store(to, fused(at(from) - at(less), at(by), at(more))); });
       }
     }
   });

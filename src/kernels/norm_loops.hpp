@@ -57,7 +57,7 @@ struct Affine {
 /// and loaded together: that load would wait until all stores before it, the results of the run before too, are done.
 template <class T>
 [[gnu::noinline]] void map_run(const Affine<T>& map, const T* x, std::int64_t n, T* y) {
-  for_each_pack<T>(
+  map_packs<T>(
       n, [=](auto at) __attribute__((always_inline)) { at.store(y, map(at(x))); });
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/lanes.hpp"
@@ -134,6 +135,26 @@ struct AnyPack {
   }
 };
 
+/// The part of a row [0, i + count) from `i` on, to be read alone: the last lanes of a pack where the row has one.
+#if defined(__AVX2__) && !defined(__AVX512F__)
+struct EndPack {
+  std::int64_t i;
+  int count;
+
+  [[gnu::always_inline]] Vector<float> operator()(const float* x, float absent = 0) const {
+    if (i == 0) return PartPack{i, count}(x, absent);
+    const __m256 before = __m256(first_lanes<float>(kLanes<float> - count));
+    return Vector<float>(
+        _mm256_blendv_ps(__m256(load(x + i + count - kLanes<float>)), __m256(pack_of(absent)), before));
+  }
+  [[gnu::always_inline]] Vector<double> operator()(const double* x, double absent = 0) const {
+    return PartPack{i, count}(x, absent);
+  }
+};
+#else
+using EndPack = PartPack;
+#endif
+
 /// Calls `body(at)` for the packs of `n` elements of T.
 template <class T, class Body>
 [[gnu::always_inline]] inline void for_each_pack(std::int64_t n, const Body& body) {
@@ -142,8 +163,22 @@ template <class T, class Body>
   if (i < n) body(PartPack{i, static_cast<int>(n - i)});
 }
 
-/// The same with one copy of the body: AVX-512 takes every pack for a part, others choose. For a body that does much
-/// with a pack; one that is short takes up to a third more time.
+/// The same for a body that stores over nothing it reads: where masks take long, the last pack of several begins within
+/// the one before it.
+template <class T, class Body>
+[[gnu::always_inline]] inline void map_packs(std::int64_t n, const Body& body) {
+  constexpr bool kOverlaps = kVectorWidth == 32 && sizeof(T) == sizeof(float);
+  std::int64_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>) body(WholePack{i});
+  if (i == n) return;
+  if (kOverlaps && i > 0)
+    body(WholePack{n - kLanes<T>});
+  else
+    body(PartPack{i, static_cast<int>(n - i)});
+}
+
+/// `for_each_pack` with one copy of the body: AVX-512 takes every pack for a part, others choose. For a body that does
+/// much with a pack; one that is short takes up to a third more time.
 template <class T, class Body>
 [[gnu::always_inline]] inline void for_each_pack_of(std::int64_t n, const Body& body) {
   constexpr std::int64_t kAll = kLanes<T>;
@@ -155,17 +190,18 @@ template <class T, class Body>
 #endif
 }
 
-/// y_i = value(at), or += with `add`; the values may be of elements that are stored over.
-template <class T, class Value>
+/// y_i = value(at), or += with `add`; with `kOver` the values may be of elements that are stored over.
+template <bool kOver = false, class T, class Value>
 [[gnu::always_inline]] inline void store_packs(T* y, std::int64_t n, bool add, const Value& value) {
-  const auto sum = [=](auto at) __attribute__((always_inline)) { return add ? at(y) + value(at) : value(at); };
+  const auto plain = [=](auto at) __attribute__((always_inline)) { at.store(y, value(at)); };
+  const auto sum = [=](auto at) __attribute__((always_inline)) { at.store(y, add ? at(y) + value(at) : value(at)); };
   // One loop for both takes up to a quarter more time; what is not float32 or has no wide vectors is kept small.
-  if (kVectorWidth > 16 && sizeof(T) == sizeof(float) && !add)
-    for_each_pack<T>(
-        n, [=](auto at) __attribute__((always_inline)) { at.store(y, value(at)); });
+  if (kVectorWidth <= 16 || sizeof(T) != sizeof(float) || add)
+    for_each_pack<T>(n, sum);
+  else if (kOver)
+    for_each_pack<T>(n, plain);
   else
-    for_each_pack<T>(
-        n, [=](auto at) __attribute__((always_inline)) { at.store(y, sum(at)); });
+    map_packs<T>(n, plain);
 }
 
 /// The lanes of a pack as doubles: in two vectors, or in the first.
@@ -244,7 +280,7 @@ template <class T, int K, int kChains, class Add>
         add(WholePack{i + 3 * kAll}, more[2]);
       }
     for (; i + kAll <= end; i += kAll) add(WholePack{i}, sum);
-    if (i < end) add(PartPack{i, static_cast<int>(end - i)}, more[0]);
+    if (i < end) add(std::conditional_t<kChains == 4, EndPack, PartPack>{i, static_cast<int>(end - i)}, more[0]);
     const auto total = [&](int k) __attribute__((always_inline)) {
       return sum_of_lanes((sum[k] + more[0][k]) + (more[1][k] + more[2][k]));
     };

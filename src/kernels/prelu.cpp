@@ -83,7 +83,7 @@ template <class T>
         for (const std::int64_t n = units.columns ? units.channels : last - first; first < last; first += n) {
           const T *const from = x + first, *const g = dy + first;
           if (dx)
-            store_packs(
+            store_packs<true>(
                 dx + first, n, add, [ =, &units ](auto at) __attribute__((always_inline)) {
                   const Vector<T> some = at(g), other = units.columns ? at(w) : slope;
                   return at(from) > 0 ? some : other * some;

@@ -40,7 +40,7 @@ template <class T>
 void map_elements(const Moments& m, std::int64_t n, const T* x, const T* w, const T* b, T* y) {
   const Affine<T> normal(m, 1, 0);
   // y_j = (x_j - mean) rstd w_j + b_j
-  for_each_pack<T>(
+  map_packs<T>(
       n, [=](auto at) __attribute__((always_inline)) {
         Vector<T> v = normal(at(x));
         if (w) v *= at(w);

@@ -115,7 +115,7 @@ void log_softmax_group(const SoftmaxGroup& g, const T* x, T* y) {
   // y_j = (x_j - max) - log(sum e^(x_j - max))
   if (g.contiguous()) {
     for (std::int64_t c = 0; c < g.width; ++c)
-      for_each_pack<T>(
+      map_packs<T>(
           g.n, [ =, above = top[c], log = T(log_sum[c]), from = x + g.begin(c), to = y + g.begin(c) ](auto at)
                    __attribute__((always_inline)) { at.store(to, (at(from) - above) - log); });
     return;

@@ -1,5 +1,6 @@
 #include "kernels/softmax.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "support/catch.hpp"
@@ -91,6 +92,31 @@ TEST_CASE("softmax and its gradient keep float32's accuracy over rows of any len
       CHECK(distance(dx, expected) < 4e-7);
     }
   }
+}
+
+TEST_CASE("rows of softmax and of its gradient are stored for every length, and nothing beside them") {
+  constexpr std::int64_t kBeside = 64, kRows = 3;
+  const auto is_kept = [](float v) { return v == 77; };
+  for (std::int64_t n = 1; n <= 70; ++n)
+    for (bool log : {false, true})
+      for (bool add : {false, true}) {
+        CAPTURE(n, log, add);
+        const Size s{kRows, n, 1};
+        const auto x = numbers<float>(s.numel(), 21, -6, 6), dy = numbers<float>(s.numel(), 22);
+        const Values yd = forward(s, Values(x.begin(), x.end()), log);
+        Values expected(x.size(), 77);
+        backward(s, Values(dy.begin(), dy.end()), yd, expected, log, add);
+        std::vector<float> y(size(s.numel() + 2 * kBeside), 77), dx = y;
+        (log ? log_softmax<float> : softmax<float>)(x.data(), y.data() + kBeside, kRows, n, 1);
+        (log ? log_softmax_grad<float> : softmax_grad<float>)(dy.data(), y.data() + kBeside, dx.data() + kBeside, kRows,
+                                                              n, 1, add);
+        for (const auto* all : {&y, &dx}) {
+          CHECK(std::all_of(all->begin(), all->begin() + kBeside, is_kept));
+          CHECK(std::all_of(all->end() - kBeside, all->end(), is_kept));
+        }
+        CHECK(distance(std::vector<float>(y.begin() + kBeside, y.end() - kBeside), yd) < 5e-7);
+        CHECK(distance(std::vector<float>(dx.begin() + kBeside, dx.end() - kBeside), expected) < (add ? 1e-5 : 1e-6));
+      }
 }
 
 TEST_CASE("softmax may write over its input") {
