@@ -84,6 +84,7 @@ template <class T, int K, class Add>
                                                double (&totals)[K][kStripWidth], const Add& add) {
   constexpr std::int64_t kTogether = 16;
   for (AnyPack at{0, strip.width}; at; at.next<T>()) {
+    at.lean_back<T>();
     double* const to = totals[0] + at.i;
     for (std::int64_t first = 0; first < samples; first += kTogether) {
       Vector<T> sum[K] = {};

@@ -125,6 +125,12 @@ struct AnyPack {
   void next() {
     i += kLanes<T>;
   }
+  /// Begins earlier where that makes it whole: for what may be computed twice.
+  template <class T>
+  [[gnu::always_inline]] void lean_back() {
+    if (kVectorWidth == 32 && sizeof(T) == sizeof(float) && i > last - kLanes<T>)
+      i = last > kLanes<T> ? last - kLanes<T> : 0;
+  }
   template <class T>
   [[gnu::always_inline]] Vector<T> operator()(const T* x, T absent = 0) const {
     return last - i >= kLanes<T> ? WholePack{i}(x) : PartPack{i, static_cast<int>(last - i)}(x, absent);

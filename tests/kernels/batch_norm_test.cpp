@@ -1,5 +1,7 @@
 #include "kernels/batch_norm.hpp"
 
+#include <algorithm>
+
 #include "support/accuracy.hpp"
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
@@ -101,6 +103,28 @@ TEST_CASE("batch norm and its gradients agree with the definition on random size
     if (!is_tried(p)) continue;
     check_batch_norm<double>(p, seed * 97, 0, 1e-12);
     check_batch_norm<float>(p, seed * 97, 0, 1e-6);
+  }
+}
+
+TEST_CASE("channels side by side are normalised each as by itself, whatever their number, and nothing else is stored") {
+  constexpr std::int64_t kSamples = 37, kBeside = 64;  // samples are summed some at a time
+  for (std::int64_t channels = 1; channels <= 70; ++channels) {
+    CAPTURE(channels);
+    const BatchNormParams p{.samples = kSamples, .channels = channels, .spatial = 1, .eps = 1e-5};
+    const auto x = numbers<float>(numel_of(p), 31), w = numbers<float>(channels, 32), b = numbers<float>(channels, 33);
+    std::vector<Moments> moments(std::size_t(batch_norm_memory(p)));
+    batch_moments(p, x.data(), moments.data());
+    std::vector<float> y(x.size() + 2 * kBeside, 77);
+    batch_norm(p, x.data(), w.data(), b.data(), moments.data(), y.data() + kBeside);
+    CHECK(std::count(y.begin(), y.begin() + kBeside, 77.0f) == kBeside);
+    CHECK(std::count(y.end() - kBeside, y.end(), 77.0f) == kBeside);
+    const Norm oracle = [&] {
+      Norm norm = Norm::batch(p.samples, p.channels, p.spatial);
+      norm.eps = p.eps;
+      return norm;
+    }();
+    const std::vector<float> stored(y.begin() + kBeside, y.end() - kBeside);
+    CHECK(test::relative_error(stored, oracle.forward(as<double>(x), as<double>(w), as<double>(b))) < 1e-6);
   }
 }
 
