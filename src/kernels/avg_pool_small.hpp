@@ -48,6 +48,15 @@ struct SmallRows {
     return all > 2 * rest ? all - rest : 0;
   }
 
+  /// The row of results before which pairs' gradients cut no column off and have room behind them for the vectors that
+  /// they are read and stored in; `to_first` if there is none.
+  TAPER_FOR_SIZE std::int64_t last_spread() const {
+    const bool more = more_readable >= kLanes<T> && more_storable >= 2 * kLanes<T>;
+    const std::int64_t rest = more ? 0 : (kLanes<T> - 1) / width,
+                       all = std::min(to_last / 2, first + rows) - to_first / 2;
+    return to_width == 2 * width && to_first % 2 == 0 && all > 2 * rest ? to_first + 2 * (all - rest) : to_first;
+  }
+
   const T* by[3];        ///< factors of the first row of windows, of others and of the last one
   std::int64_t windows;  ///< rows of windows
   std::int64_t by_step;  ///< 0: there is one vector of factors, for all rows of pairs
@@ -320,16 +329,51 @@ template <Small kind, int W, class T>
   }
 }
 
+/// The same under pairs that cut no column off, of the rows before `last`, in their order: the last vector of a row of
+/// gradients begins within the one before it, or is read, and stored, on into the rows behind it.
+template <class T>
+[[gnu::noinline, gnu::aligned(64)]] void spread_inside(const SmallRows<T>& s, std::int64_t last) {
+  using All = std::make_integer_sequence<int, kLanes<T>>;
+  const auto factor = Factors<T>::at(s.by[0], 0);
+  const std::int64_t width = s.width, to_width = s.to_width, end = std::max<std::int64_t>(width - kLanes<T>, 0);
+  const bool streams = s.streams;
+  const std::uintptr_t ahead = streams ? 0 : s.ahead;
+  const T* g = s.x + (s.to_first / 2 - s.first) * width;
+  T* y = s.y;
+  for (std::int64_t l = s.to_first; l < last; l += 2, g += width, y += 2 * to_width) {
+    if (ahead > 0) fetch_run(y, 2 * to_width, ahead);
+    for (std::int64_t o = 0;; o = std::min(o + kLanes<T>, end)) {
+      const Vector<T> v = factor.times(load<T>(g + o)), a = in_turns<0>(v, v, All()), b = in_turns<1>(v, v, All());
+      T *const above = y + 2 * o, *const below = above + to_width;
+      if (streams) [[unlikely]] {
+        stream<T>(a, above), stream<T>(b, above + kLanes<T>);
+        stream<T>(a, below), stream<T>(b, below + kLanes<T>);
+      } else {
+        store<T>(a, above), store<T>(b, above + kLanes<T>);
+        store<T>(a, below), store<T>(b, below + kLanes<T>);
+      }
+      if (o == end) break;
+    }
+  }
+}
+
 /// The same of all columns: of all rows, or, where rows are wide and lie in memory, of a few at a time, because it is
 /// filled far faster in its order.
 template <Small kind, class T>
 void small_spread(const SmallRows<T>& s) {
   constexpr std::int64_t kTwo = 2 * kLanes<T>;
-  constexpr int kMost = 4;
-  SmallRows<T> part = s;
+  constexpr bool kInside = kind == Small::pairs_back && kVectorWidth > 16;  // the baseline is kept small
+  constexpr int kMost = kInside ? 2 : 4;
   constexpr int kFew = kind == Small::pairs_back ? 2 : 4;  // threes spread a row of gradients more for each few
+  SmallRows<T> part = s;
+  if constexpr (kInside) {
+    if (const std::int64_t last = s.last_spread(); last > s.to_first) {
+      spread_inside(s, last);
+      part.to_first = last, part.y += (last - s.to_first) * s.to_width;
+    }
+  }
   const bool in_order = s.is_far && s.to_width > kMost * kTwo && (kind == Small::pairs_back || s.ahead > 0);
-  const std::int64_t step = in_order ? kFew : s.to_last - s.to_first;
+  const std::int64_t step = in_order ? kFew : part.to_last - part.to_first;
   for (; part.to_first < s.to_last; part.to_first = part.to_last, part.y += step * s.to_width) {
     part.to_last = std::min(part.to_first + step, s.to_last);
     for (std::int64_t c = 0; c < s.to_width;) {
