@@ -80,8 +80,18 @@ def average_pools():
     yield Mutant("the row below the last one filled", "src/kernels/avg_pool_small.hpp",
                  "row < std::min(l + 2, last); ++row", "row < l + 2; ++row", "*average pools*")
     yield Mutant("whole vectors up to the first half", "src/kernels/avg_pool_small.hpp",
-                 "if (std::min(width, to_width) - c >= 2 * kLanes<T>)", "if (std::min(width, to_width) - c >= kLanes<T>)",
+                 "if (std::min(width, to_width) - from >= kTwo)", "if (std::min(width, to_width) - from >= kLanes<T>)",
                  "*average pools*")
+    yield Mutant("averages of narrow rows stored behind the last one", "src/kernels/avg_pool_small.hpp",
+                 "return all > 2 * rest ? all - rest : 0;", "return all > 2 * rest ? all : 0;", "planes cut into windows*")
+    yield Mutant("gradients of narrow rows stored behind the last one", "src/kernels/avg_pool_small.hpp",
+                 "to_first + 2 * (all - rest) : to_first", "to_first + 2 * all : to_first", "many planes under small*")
+    yield Mutant("gradients behind a narrow row taken for its own", "src/kernels/avg_pool_small.hpp",
+                 "return Vector<T>(__m256i(load<T>(x)) & first_lanes<T>(n));", "return load<T>(x);",
+                 "many planes under small*")
+    yield Mutant("rows stored on into what other threads fill", "src/kernels/avg_pool_pass.hpp",
+                 "rows.more_storable = add_ ? kSlack : y_end", "rows.more_storable = add_ ? kSlack : y_end + 8",
+                 "many planes under small*")
     yield Mutant("two lines of a long row of which one is added", "src/kernels/sum_row.hpp",
                  "if (((end - x) & N) != 0) add();", "if (((end - x) & N) != 0) x += N;", "*mean*")
     yield Mutant("sums that overflow float32 not taken again", "src/kernels/sum_run.hpp", "return all - all == 0 ?", "return true ?",

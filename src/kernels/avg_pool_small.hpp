@@ -171,10 +171,23 @@ template <class T>
   }
 }
 
+/// x_{2 o} + x_{2 o + 1} for a vector of o, of two vectors of x, or with x_{2 o - 1} too, whose first one is the last
+/// of `before`; that is then the elements x_{2 o + 1}.
+template <int K, class T>
+[[gnu::always_inline]] inline Vector<T> strided_sums(const Vector<T>& a, const Vector<T>& b, Vector<T>& before) {
+  using All = std::make_integer_sequence<int, kLanes<T>>;
+  const Vector<T> odd = every_second<1>(a, b, All());
+  Vector<T> sum = every_second<0>(a, b, All()) + odd;
+  if constexpr (K == 3) {
+    sum += moved<kLanes<T> - 1>(before, odd, All());
+    before = odd;
+  }
+  return sum;
+}
+
 /// y_o = (x_{2 o} + x_{2 o + 1}) times its factor in both axes, or with x_{2 o - 1} too: of rows `from` to s.to_last
 template <Small kind, class T>
 [[gnu::noinline, gnu::aligned(64)]] void small_strided(const SmallRows<T>& s, std::int64_t from) {
-  using All = std::make_integer_sequence<int, kLanes<T>>;
   constexpr int K = kind == Small::pairs ? 2 : 3;
   const std::int64_t n = s.width, to_width = s.to_width, last = s.to_last, by_step = s.by_step;
   const std::uintptr_t ahead = s.ahead;
@@ -201,13 +214,7 @@ template <Small kind, class T>
     const T* const by = s.factors(l);
     Vector<T> before{};
     for (std::int64_t o = 0; o < to_width; o += kLanes<T>) {
-      const Vector<T> a = columns(2 * o), b = columns(2 * o + kLanes<T>);
-      const Vector<T> even = every_second<0>(a, b, All()), odd = every_second<1>(a, b, All());
-      Vector<T> sum = even + odd;
-      if constexpr (K == 3) {
-        sum += moved<kLanes<T> - 1>(before, odd, All());
-        before = odd;
-      }
+      const Vector<T> sum = strided_sums<K, T>(columns(2 * o), columns(2 * o + kLanes<T>), before);
       fetch_ahead<4>(x + 4 * o, ahead);
       store_some<T>(Factors<T>::multiply(sum, by, o * by_step), left - o, y + o);
     }
@@ -218,7 +225,6 @@ template <Small kind, class T>
 /// little as possible beside them, as rows are often short: they are read, and stored, on into those behind them.
 template <Small kind, class T>
 [[gnu::noinline, gnu::aligned(64)]] void strided_inside(const SmallRows<T>& s, std::int64_t last) {
-  using All = std::make_integer_sequence<int, kLanes<T>>;
   constexpr int K = kind == Small::pairs ? 2 : 3;
   const bool streams = K == 2 && kStreamsSmall && s.streams;
   const auto factor = Factors<T>::at(s.by[0], 0);
@@ -233,14 +239,8 @@ template <Small kind, class T>
         const Vector<T> sum = load<T>(x + c) + load<T>(x + n + c);
         return K == 2 ? sum : load<T>(above + c) + sum;
       };
-      const Vector<T> a = columns(2 * o), b = columns(2 * o + kLanes<T>);
+      const Vector<T> sum = strided_sums<K, T>(columns(2 * o), columns(2 * o + kLanes<T>), before);
       fetch_ahead<4>(x + 4 * o, ahead);
-      const Vector<T> odd = every_second<1>(a, b, All());
-      Vector<T> sum = every_second<0>(a, b, All()) + odd;
-      if constexpr (K == 3) {
-        sum += moved<kLanes<T> - 1>(before, odd, All());
-        before = odd;
-      }
       if (streams) [[unlikely]]
         stream<T>(factor.times(sum), y + o);
       else
