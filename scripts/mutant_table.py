@@ -685,6 +685,8 @@ def wired():
                  "std::int64_t c = unit % p.channels;", "std::int64_t c = 0;", "threads find the channels*")
     yield Mutant("the last vector of a short plane left out", "src/kernels/prelu.cpp",
                  "      store<T>(last, to + rest);\n", "", "*prelu*")
+    yield Mutant("rows of few channels with one slope", "src/kernels/prelu.cpp",
+                 "slopes[i - units.channels]", "slopes[0]", "*prelu*")
     yield Mutant("slope of the wrong channel", "src/kernels/prelu.cpp", "plane % channels}",
                  "plane / channels % channels}", "*prelu*")
     yield Mutant("Bilinear bounded by the second input", "modules/bilinear.cpp", "1 / std::sqrt(double(n1))",

@@ -16,19 +16,28 @@ namespace {
 /// Elements that one unit works on.
 constexpr std::int64_t kBlock = 4096;
 
-/// A unit is a block of a plane or, where planes have one element, some rows of channels.
+/// A unit is a block of a plane or, where planes have one element, some rows of channels: `width` elements are worked
+/// on at a time, which are several rows of few channels where ends of rows take long.
 struct PReLUUnits {
+  static constexpr std::int64_t kFew = 256;  ///< elements of rows that are taken together, at most
   bool columns;
-  std::int64_t channels, width, all, size, blocks, count;
+  std::int64_t channels, width, all, size, blocks, count, sums;
 
   TAPER_FOR_SIZE explicit PReLUUnits(const PReLUParams& p)
       : columns(p.inner == 1 && p.channels > 1),
         channels(p.channels),
-        width(columns ? channels : p.inner),
+        width(columns ? channels * rows(p) : p.inner),
         all(p.outer * channels * p.inner),
         size(columns ? std::max<std::int64_t>(kBlock / width, 1) * width : std::min(width, kBlock)),
         blocks(columns ? 1 : ceil_div(width, kBlock)),
-        count(columns ? ceil_div(all, size) : p.outer * channels * blocks) {}
+        count(columns ? ceil_div(all, size) : p.outer * channels * blocks),
+        sums(columns ? width : 1) {}
+
+  /// As many rows as fill vectors, or several at least of very few channels.
+  static std::int64_t rows(const PReLUParams& p) {
+    const std::int64_t n = p.channels, some = n <= 16 ? 8 : std::min(8 / (n & -n), kFew / n);
+    return kVectorWidth == 32 && some > 1 && some <= p.outer ? some : 1;
+  }
 
   /// The elements [first, last) of a unit, and the channel of the first.
   struct Range {
@@ -47,11 +56,11 @@ struct PReLUUnits {
   }
 
   /// The sum of what the units have for a channel: one number, or one for each channel.
-  TAPER_FOR_SIZE double joined(const double* sums, std::int64_t c) const {
+  TAPER_FOR_SIZE double joined(const double* of_units, std::int64_t c) const {
     const std::int64_t step = channels * blocks;
     double sum = 0;
-    for (std::int64_t u = c * blocks; u < count * (columns ? channels : 1); u += step)
-      for (std::int64_t b = 0; b < blocks; ++b) sum += sums[u + b];
+    for (std::int64_t u = c * blocks; u < count * sums; u += step)
+      for (std::int64_t b = 0; b < blocks; ++b) sum += of_units[u + b];
     return sum;
   }
 };
@@ -61,6 +70,12 @@ struct PReLUUnits {
 template <class T>
 [[gnu::noinline]] void sloped(const PReLUUnits& units, const T* x, const T* w, const T* dy, T* dx, bool add,
                               double* sums) {
+  T slopes[PReLUUnits::kFew];
+  if (kVectorWidth == 32 && dx && units.sums > units.channels) {
+    std::copy_n(w, units.channels, slopes);
+    for (std::int64_t i = units.channels; i < units.sums; ++i) slopes[i] = slopes[i - units.channels];
+    w = slopes;
+  }
   const auto each = [=](std::int64_t i, T slope) {
     const T factor = x[i] > 0 ? T(1) : slope, step = factor * dy[i];
     dx[i] = add ? dx[i] + step : step;
@@ -77,10 +92,11 @@ template <class T>
       std::int64_t first = range.first;
       // Vectors are for what is trained most.
       if constexpr (kVectorWidth > 16 && sizeof(T) == sizeof(float)) {
-        double* const sum = sums ? sums + unit * (units.columns ? units.channels : 1) : nullptr;
-        if (sums && units.columns) std::fill_n(sum, units.channels, 0.0);
+        double* const sum = sums ? sums + unit * units.sums : nullptr;
+        if (sums) std::fill_n(sum, units.sums, 0.0);
         const Vector<T> slope = pack_of(dx ? w[channel] : T(0));
-        for (const std::int64_t n = units.columns ? units.channels : last - first; first < last; first += n) {
+        for (std::int64_t n; first < last; first += n) {
+          n = units.columns ? std::min(units.width, last - first) : last - first;
           const T *const from = x + first, *const g = dy + first;
           if (dx)
             store_packs<true>(
@@ -99,7 +115,7 @@ template <class T>
         }
         continue;
       }
-      const std::int64_t step = units.columns ? 1 : 0, n = units.columns ? units.channels : 1;
+      const std::int64_t step = units.columns ? 1 : 0, n = units.sums;
       if (sums) std::fill_n(sums + unit * n, n, 0.0);
       for (std::int64_t c = 0; first < last; ++first) {
         if (dx) each(first, w[channel + c]);
@@ -148,7 +164,7 @@ template <class T>
 void prelu_backward(const PReLUParams& p, const T* x, const T* w, const T* dy, T* dx, bool add_dx, T* dw, bool add_dw) {
   const PReLUUnits units(p);
   if (!dw) return sloped(units, x, w, dy, dx, add_dx, nullptr);
-  const Array<double> sums(units.count * (units.columns ? p.channels : 1));
+  const Array<double> sums(units.count * units.sums);
   sloped(units, x, w, dy, dx, add_dx, sums.data());
   for (std::int64_t c = 0; c < p.channels; ++c) {
     const double sum = units.joined(sums.data(), c);

@@ -55,6 +55,10 @@ TEST_CASE("float32 prelu is the definition bit for bit at all lengths, special v
                               {1, 1, 4099},
                               {1, 2, 8209},
                               {1301, 7, 1},
+                              {11, 10, 1},
+                              {19, 50, 1},
+                              {5, 28, 1},
+                              {9, 127, 1},
                               {3, 4099, 1},
                               {1, 5, 1},
                               {37, 1, 1}}) {
