@@ -629,6 +629,10 @@ def moves():
                  "from -= extent_[d] * step_[d];", "", "gather*")
     yield Mutant("rows of a gathered gradient begin where the first does", "src/kernels/index.cpp",
                  "row.from + skipped", "row.from + 0 * skipped", "*index*")
+    yield Mutant("short rows selected by their first part alone", "src/kernels/index.cpp",
+                 "*const back = from + n - kPart", "*const back = from", "*rows of any length*")
+    yield Mutant("rows of a thread selected from the first index on", "src/kernels/index.cpp",
+                 "from = index + first % count;", "from = index;", "*rows of any length*")
     yield Mutant("more indices than places are listed", "src/kernels/index.cpp",
                  "Places(index + j, std::min(count - j, Places::kMost), n)", "Places(index, std::min(count - j, Places::kMost), n)",
                  "*columns that many rows select*")

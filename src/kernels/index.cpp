@@ -1,6 +1,7 @@
 #include "kernels/index.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/ceil_div.hpp"
 #include "kernels/loop_hints.hpp"
@@ -141,26 +142,37 @@ TAPER_FOR_SIZE void select_columns_grad(const T* dy, const std::int64_t* index, 
     for (std::int64_t j = 0; j < count; ++j) dx[done * n + index[j]] += dy[done * count + j];
 }
 
+/// Rows of kPart to 2 kPart elements that are copied by their ends: calls for a few elements take longer.
+template <int kPart, class T>
+[[gnu::always_inline]] inline void copy_short_rows(const T* x, const std::int64_t* index, std::int64_t count, T* y,
+                                                   std::int64_t n) {
+  for (std::int64_t j = 0; j < count; ++j, y += n) {
+    const T *const from = x + index[j] * n, *const back = from + n - kPart;
+    std::memcpy(y, from, kPart * sizeof(T));
+    std::memcpy(y + n - kPart, back, kPart * sizeof(T));
+  }
+}
+
 template <class T>
 [[gnu::noinline]] void select_words(const T* x, const std::int64_t* index, T* y, std::int64_t outer, std::int64_t n,
                                     std::int64_t inner, std::int64_t count) {
   // y_oj = x_o,index(j)
   parallel_for(outer * count, std::max<std::int64_t>(inner, 1), [=](std::int64_t first, std::int64_t last) {
-    while (first < last) {
-      const T* const slice = x + first / count * n * inner;
-      const std::int64_t* from = index + first % count;
-      const std::int64_t end = std::min(last, first + count - first % count);
+    const T* slice = x + first / count * n * inner;
+    const std::int64_t* from = index + first % count;
+    for (; first < last; slice += n * inner, from = index) {
+      const std::int64_t some = std::min(last - first, index + count - from);
+      T* const to = y + first * inner;
+      first += some;
       if (inner == 1)
 #pragma GCC unroll 2
-        for (; first < end; ++first) y[first] = slice[*from++];
-      else if (inner <= 8) {
-        // Columns of short rows: calls for a few elements take longer.
-        for (std::int64_t i = 0; i < inner; ++i)
-#pragma GCC unroll 2
-          for (std::int64_t j = 0; j < end - first; ++j) y[(first + j) * inner + i] = slice[from[j] * inner + i];
-        first = end;
-      }
-      for (; first < end; ++first) std::copy_n(slice + *from++ * inner, inner, y + first * inner);
+        for (std::int64_t j = 0; j < some; ++j) to[j] = slice[from[j]];
+      else if (inner > 8)
+        for (std::int64_t j = 0; j < some; ++j) std::copy_n(slice + from[j] * inner, inner, to + j * inner);
+      else if (inner > 4)
+        copy_short_rows<4>(slice, from, some, to, inner);
+      else if (inner > 1)
+        copy_short_rows<2>(slice, from, some, to, inner);
     }
   });
 }
