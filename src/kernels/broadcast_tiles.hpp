@@ -72,6 +72,13 @@ void lay_out(const void* x, Strides s, std::int64_t rows, std::int64_t n, void* 
   }
 }
 
+/// Rows [done, rows) of `size` bytes are those from the first on: twice as many each time.
+[[gnu::noinline]] inline void repeat_row(unsigned char* y, std::int64_t size, std::int64_t done, std::int64_t rows) {
+#pragma GCC unroll 1
+  for (; done < rows; done *= 2)
+    std::memcpy(y + done * size, y, static_cast<std::size_t>(std::min(done, rows - done) * size));
+}
+
 /// An operand's elements one after the other: a pointer to them where they are contiguous, else a buffer with a copy.
 class Run {
  public:
@@ -85,7 +92,9 @@ class Run {
   [[gnu::noinline]] const void* copied(const Operand& x, Strides s, std::int64_t rows, std::int64_t n) {
     const bool repeats = rows == 1 || s.row == 0;
     if (repeats && x.data == repeated_ && rows * n <= filled_) return buffer_;
-    (x.size == 4 ? lay_out<std::uint32_t> : lay_out<std::uint64_t>)(x.data, s, rows, n, buffer_);
+    std::int64_t done = s.row == 0 ? 1 : rows;
+    (x.size == 4 ? lay_out<std::uint32_t> : lay_out<std::uint64_t>)(x.data, s, done, n, buffer_);
+    repeat_row(buffer_, n * x.size, done, rows);
     repeated_ = repeats ? x.data : nullptr;
     filled_ = rows * n;
     return buffer_;

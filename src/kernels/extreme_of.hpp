@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -126,8 +127,13 @@ template <class T>
   return i;
 }
 
-/// best_c = the best of best_c and of what stands in column c of the `n` rows. Memory that `is_far` is asked for row by
-/// row.
+/// Whether rows of columns that are narrower than a vector are widened before they are joined: elsewhere the library is
+/// kept small.
+template <class T>
+inline constexpr bool kWidens = kVectorWidth == 32 && std::is_same_v<T, float>;
+
+/// best_c = the best of best_c and of what stands in column c of the `n` rows, which are at least a vector wide where
+/// they are widened. Memory that `is_far` is asked for row by row.
 template <bool largest, class T>
 [[gnu::noinline]] void extreme_of_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, bool is_far,
                                        T* best) {
@@ -151,12 +157,16 @@ template <bool largest, class T>
       const auto all = better(better(better(va, vb), better(vc, vd)), several_at<T, N>(best + i));
       std::memcpy(best + i, &all, sizeof all);
     };
-    std::int64_t i = 0;
-    for (; i + N <= width; i += N) join([](auto v, auto w) { return better_number_of<largest>(v, w); }, i);
+    const auto join_row = [&](auto better) __attribute__((always_inline)) {
+      // The last vector ends where the row does: what is joined again changes nothing.
+      for (std::int64_t i = 0; i < width && N <= width; i += N) join(better, std::min(i, width - N));
+    };
+    join_row([](auto v, auto w) { return better_number_of<largest>(v, w); });
     // As for a run: the zeros are none if there was a NaN, or an infinite sum.
     if (join_lanes<N, T>(zero, [](auto v, auto w) { return v + w; }) != 0)
-      for (i = 0; i + N <= width; i += N) join([](auto v, auto w) { return better_of<largest>(v, w); }, i);
-    for (; i < width; ++i)
+      join_row([](auto v, auto w) { return better_of<largest>(v, w); });
+    if (kWidens<T> || width >= N) continue;
+    for (std::int64_t i = 0; i < width; ++i)
       best[i] = better_of<largest>(better_of<largest>(better_of<largest>(a[i], b[i]), better_of<largest>(c[i], d[i])),
                                    best[i]);
   }

@@ -1,5 +1,6 @@
 #include "kernels/reduce.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -160,12 +161,31 @@ template <class T>
   return extreme == Extreme::max ? extreme_of<true>(x, n) : extreme_of<false>(x, n);
 }
 
+/// What `join` does to rows that are narrower than a vector: whole vectors are read, of which the elements behind a row
+/// come to nothing, those of the last rows from a copy.
+template <class T>
+TAPER_FOR_SIZE void join_widened(void (*join)(const T*, std::int64_t, std::int64_t, std::int64_t, bool, T*), const T* x,
+                                 std::int64_t n, std::int64_t row, std::int64_t width, bool is_far, T* best) {
+  constexpr std::int64_t N = kFullVector<T>;
+  const std::int64_t end = (n - 1) * row + width, copied = std::max<std::int64_t>(end - N, 0);
+  T last[2 * N] = {}, own[N] = {};
+  for (std::int64_t i = copied; i < end; ++i) last[i - copied] = x[i];
+  for (std::int64_t c = 0; c < width; ++c) own[c] = best[c];
+  std::int64_t inside = n;
+  while (inside > 0 && (inside - 1) * row + N > end) --inside;
+  join(x, inside, row, N, is_far, own);
+  join(last + (inside * row - copied), n - inside, row, N, false, own);
+  for (std::int64_t c = 0; c < width; ++c) best[c] = own[c];
+}
+
 /// best[c] = the best of best[c] and of what stands in column c of the `n` rows; of many in parallel.
 template <class T>
 [[gnu::noinline]] void best_of_rows(Extreme extreme, const T* x, std::int64_t n, std::int64_t row, std::int64_t width,
                                     bool is_far, T* best) {
   const auto join = extreme == Extreme::max ? extreme_of_rows<true, T> : extreme_of_rows<false, T>;
   const std::int64_t piece = rows_of_piece(n, width);
+  if constexpr (kWidens<T>)
+    if (n <= piece && width < kFullVector<T>) return join_widened(join, x, n, row, width, is_far, best);
   if (n <= piece) return join(x, n, row, width, is_far, best);
   const std::int64_t pieces = ceil_div(n, piece);
   T slots[kPieces * kWideColumns];
@@ -173,10 +193,10 @@ template <class T>
     for (std::int64_t k = first; k < last; ++k) {
       const T* const from = x + k * piece * row;
       std::copy_n(from, width, to + k * width);
-      join(from, std::min(piece, n - k * piece), row, width, is_far, to + k * width);
+      best_of_rows(extreme, from, std::min(piece, n - k * piece), row, width, is_far, to + k * width);
     }
   });
-  join(slots, pieces, width, width, false, best);
+  best_of_rows(extreme, slots, pieces, width, width, false, best);
 }
 
 /// best[c] = the best element of output c of a group.

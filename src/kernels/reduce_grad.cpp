@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "kernels/lanes.hpp"
 #include "kernels/packs.hpp"
 #include "kernels/reduce.hpp"
 #include "kernels/reduce_driver.hpp"
@@ -169,14 +171,32 @@ void spread_quotients(const ReducePlan& plan, const T* dy, double divisor, T* dx
 template <class T>
 void deviation_grad(const ReducePlan& plan, double correction, const T* dy, const T* x, const T* y, T* dx, bool add) {
   const double divisor = degrees_of_freedom(plan, correction);
+  const auto slope_of = [=](std::int64_t o) {
+    const double deviation = y != nullptr ? static_cast<double>(y[o]) : 0.5;
+    return (deviation == 0 ? 0 : static_cast<double>(dy[o]) / deviation) / divisor;
+  };
+  if constexpr (kVectorWidth == 32 && sizeof(T) == sizeof(float))  // the library is kept small
+    if (in_runs(plan))
+      return for_each_run(plan, x, [=, n = plan.rows.extent](std::int64_t o, const T* run) {
+        const double mean = sum_run(run, n) / static_cast<double>(n), slope = slope_of(o);
+        T* const to = dx + o * n;
+        std::int64_t i = 0;
+        for (; i + kDoubles <= n; i += kDoubles) {
+          AsManyFloats before, d = as_floats(slope * (ElementsAt{i}(run)-mean));
+          std::memcpy(&before, to + i, sizeof before);
+          if (add) d += before;
+          std::memcpy(to + i, &d, sizeof d);
+        }
+        for (; i < n; ++i) {
+          const T d = T(slope * (static_cast<double>(run[i]) - mean));
+          to[i] = add ? to[i] + d : d;
+        }
+      });
   for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     double means[kReduceColumns];
     mean_group(plan, start, width, means, x);
     const PerColumn<double> mean(plan, width, [&](std::int64_t c) { return means[c]; });
-    const PerColumn<double> slope(plan, width, [&](std::int64_t c) {
-      const double deviation = y != nullptr ? static_cast<double>(y[out + c]) : 0.5;
-      return (deviation == 0 ? 0 : static_cast<double>(dy[out + c]) / deviation) / divisor;
-    });
+    const PerColumn<double> slope(plan, width, [&](std::int64_t c) { return slope_of(out + c); });
     write_group(plan, start, width, dx, add, [&](std::int64_t at, std::int64_t n, T* to) {
       TAPER_INDEPENDENT_TURNS
       for (std::int64_t i = 0; i < n; ++i) to[i] = T(slope.of[i] * (static_cast<double>(x[at + i]) - mean.of[i]));

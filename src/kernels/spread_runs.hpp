@@ -18,6 +18,16 @@ template <class T>
   if (i < n) store_first<T>(add ? load_first<T>(dx + i, n - i) + all : all, n - i, dx + i);
 }
 
+/// The same for the first of runs [first, last), with dy_i / divisor, if they are shorter than a vector: each vector
+/// reaches into the next runs, which are filled after this one. Returns the first run that has no room for it.
+template <class T>
+[[gnu::noinline]] std::int64_t fill_short_runs(std::int64_t first, std::int64_t last, std::int64_t n, double divisor,
+                                               const T* dy, T* dx) {
+  for (; (last - first) * n >= kLanes<T>; ++first)
+    store<T>(Vector<T>{} + static_cast<T>(static_cast<double>(dy[first]) / divisor), dx + first * n);
+  return first;
+}
+
 template <class T, int... L>
 [[gnu::always_inline]] inline Vector<T> numbers_in_turn(LaneList<L...>) {
   return Vector<T>{T(L)...};
@@ -57,7 +67,10 @@ template <class T>
     const auto value_of = [=](std::int64_t i) { return value(first + i); };
     T* const to = dx + first * n;
     if (add || n < kLanes<T>) {
-      for (std::int64_t i = first; i < last; ++i) fill_run(value(i), n, add, dx + i * n);
+      std::int64_t i = first;
+      if constexpr (kVectorWidth == 32 && sizeof(T) == sizeof(float))  // the library is kept small
+        if (!add) i = fill_short_runs(first, last, n, divisor, dy, dx);
+      for (; i < last; ++i) fill_run(value(i), n, add, dx + i * n);
     } else if (streams) {
       fill_runs<true>(last - first, n, to, value_of);
       end_stream();

@@ -221,6 +221,73 @@ TEMPLATE_TEST_CASE("norms of any order of runs and columns of any length keep th
   }
 }
 
+TEST_CASE("gradients of sums and means of runs of any length fill them alone") {
+  for (std::int64_t n : {1, 2, 3, 4, 5, 7, 8, 9, 17})
+    for (std::int64_t runs : {1, 2, 3, 5, 8, 19, 4099}) {
+      INFO(n << " " << runs);
+      const ReducePlan plan = reduce_plan(Shape{runs, n}, 0b10);
+      const auto dy = numbers<float>(runs, 21), before = numbers<float>(runs * n + 32, 22);
+      for (const bool add : {false, true})
+        for (const bool mean : {false, true}) {
+          auto dx = before, expected = before;
+          for (std::int64_t i = 0; i < runs * n; ++i) {
+            const float d = mean ? float(double(dy[std::size_t(i / n)]) / double(n)) : dy[std::size_t(i / n)];
+            float& of = expected[std::size_t(i + 16)];
+            of = add ? of + d : d;
+          }
+          mean ? reduce_mean_grad(plan, dy.data(), dx.data() + 16, add)
+               : reduce_sum_grad(plan, dy.data(), dx.data() + 16, add);
+          CHECK(same_bits(dx, expected));
+        }
+    }
+  const ReducePlan many = reduce_plan(Shape{20011, 5}, 0b10);
+  const auto dy = numbers<float>(20011, 23);
+  CHECK(same_on_any_threads([&] {
+    std::vector<float> dx(5 * dy.size());
+    reduce_sum_grad(many, dy.data(), dx.data(), false);
+    return dx;
+  }));
+}
+
+TEST_CASE("gradients of variances and deviations of runs far from 0 are exact to float's last bits") {
+  for (std::int64_t n : {2, 3, 4, 5, 7, 8, 13, 64, 65, 131, 4095})
+    for (std::int64_t runs : {1, 3, 67}) {
+      INFO(n << " " << runs);
+      const ReducePlan plan = reduce_plan(Shape{runs, n}, 0b10);
+      const auto x = numbers<float>(runs * n, 24, 1000, 1002), dy = numbers<float>(runs, 25, 1, 2);
+      const auto before = numbers<float>(runs * n + 16, 26);
+      std::vector<float> y(dy.size());
+      reduce_std(plan, 1, x.data(), y.data());
+      for (const bool root : {false, true}) {
+        const auto gradient = [&](bool add) {
+          auto dx = before;
+          root ? reduce_std_grad(plan, 1, dy.data(), x.data(), y.data(), dx.data() + 8, add)
+               : reduce_var_grad(plan, 1, dy.data(), x.data(), dx.data() + 8, add);
+          return dx;
+        };
+        const auto dx = gradient(false), added = gradient(true);
+        bool right = true;
+        for (std::int64_t r = 0; r < runs; ++r) {
+          const float* const run = x.data() + r * n;
+          double mean = 0;
+          for (std::int64_t i = 0; i < n; ++i) mean += double(run[i]) / double(n);
+          const double slope = double(dy[std::size_t(r)]) / (root ? double(y[std::size_t(r)]) : 0.5) / double(n - 1);
+          for (std::int64_t i = 0; i < n; ++i) {
+            const std::size_t at = std::size_t(8 + r * n + i);
+            const double d = slope * (double(run[i]) - mean);
+            right &= std::abs(double(dx[at]) - d) <= 1e-7 * std::abs(d) + 1e-11 * slope;
+            right &= added[at] == before[at] + dx[at];
+          }
+        }
+        for (std::size_t i = 0; i < 8; ++i)
+          for (const std::size_t at : {i, before.size() - 1 - i})
+            right &= dx[at] == before[at] && added[at] == before[at];
+        CHECK(right);
+        CHECK(same_on_any_threads([&] { return gradient(false); }));
+      }
+    }
+}
+
 TEMPLATE_TEST_CASE("short runs, however many, give the bits of each alone", "", float, double) {
   using T = TestType;
   using Elements = std::vector<T>;
