@@ -132,7 +132,11 @@ template <class T>
       Vector<T> third[V];
 #pragma GCC unroll 2
       for (int v = 0; v < V; ++v) {
-        const Vector<T> before = v == 0 && c > 0 ? load<T>(row - 1) : moved<kLast>(sum[v], sum[v + 1], All());
+        Vector<T> before;
+        if (v == 0 && c > 0)
+          before = whole ? load<T>(row - 1) : load_some<T>(row - 1, n + 1, readable + 1);
+        else
+          before = moved<kLast>(sum[v], sum[v + 1], All());
         const Vector<T> behind = v + 1 == V && n > V * kLanes<T> ? load<T>(row + v * kLanes<T> + 1)
                                                                  : moved<1>(sum[v + 1], sum[v + 2], All());
         third[v] = before + (sum[v + 1] + behind);
