@@ -87,8 +87,8 @@ def average_pools():
     yield Mutant("gradients of narrow rows stored behind the last one", "src/kernels/avg_pool_small.hpp",
                  "to_first + 2 * (all - rest) : to_first", "to_first + 2 * all : to_first", "many planes under small*")
     yield Mutant("gradients behind a narrow row taken for its own", "src/kernels/avg_pool_small.hpp",
-                 "return Vector<T>(__m256i(load<T>(x)) & first_lanes<T>(n));", "return load<T>(x);",
-                 "many planes under small*")
+                 "return Vector<T>(__m256i(load<T>(x)) & first_lanes<T>(n));",
+                 "return Vector<T>(__m256i(load<T>(x)) & first_lanes<T>(n + kLanes<T>));", "many planes under small*")
     yield Mutant("rows stored on into what other threads fill", "src/kernels/avg_pool_pass.hpp",
                  "rows.more_storable = add_ ? kSlack : y_end", "rows.more_storable = add_ ? kSlack : y_end + 8",
                  "many planes under small*")
