@@ -127,13 +127,8 @@ template <class T>
   return i;
 }
 
-/// Whether rows of columns that are narrower than a vector are widened before they are joined: elsewhere the library is
-/// kept small.
-template <class T>
-inline constexpr bool kWidens = kVectorWidth == 32 && std::is_same_v<T, float>;
-
 /// best_c = the best of best_c and of what stands in column c of the `n` rows, which are at least a vector wide where
-/// they are widened. Memory that `is_far` is asked for row by row.
+/// parts of vectors are avoided. Memory that `is_far` is asked for row by row.
 template <bool largest, class T>
 [[gnu::noinline]] void extreme_of_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, bool is_far,
                                        T* best) {
@@ -165,7 +160,7 @@ template <bool largest, class T>
     // As for a run: the zeros are none if there was a NaN, or an infinite sum.
     if (join_lanes<N, T>(zero, [](auto v, auto w) { return v + w; }) != 0)
       join_row([](auto v, auto w) { return better_of<largest>(v, w); });
-    if (kWidens<T> || width >= N) continue;
+    if (kAvoidsParts<T> || width >= N) continue;
     for (std::int64_t i = 0; i < width; ++i)
       best[i] = better_of<largest>(better_of<largest>(better_of<largest>(a[i], b[i]), better_of<largest>(c[i], d[i])),
                                    best[i]);

@@ -128,8 +128,7 @@ struct AnyPack {
   /// Begins earlier where that makes it whole: for what may be computed twice.
   template <class T>
   [[gnu::always_inline]] void lean_back() {
-    if (kVectorWidth == 32 && sizeof(T) == sizeof(float) && i > last - kLanes<T>)
-      i = last > kLanes<T> ? last - kLanes<T> : 0;
+    if (kAvoidsParts<T> && i > last - kLanes<T>) i = last > kLanes<T> ? last - kLanes<T> : 0;
   }
   template <class T>
   [[gnu::always_inline]] Vector<T> operator()(const T* x, T absent = 0) const {
@@ -173,11 +172,10 @@ template <class T, class Body>
 /// the one before it.
 template <class T, class Body>
 [[gnu::always_inline]] inline void map_packs(std::int64_t n, const Body& body) {
-  constexpr bool kOverlaps = kVectorWidth == 32 && sizeof(T) == sizeof(float);
   std::int64_t i = 0;
   for (; i + kLanes<T> <= n; i += kLanes<T>) body(WholePack{i});
   if (i == n) return;
-  if (kOverlaps && i > 0)
+  if (kAvoidsParts<T> && i > 0)
     body(WholePack{n - kLanes<T>});
   else
     body(PartPack{i, static_cast<int>(n - i)});

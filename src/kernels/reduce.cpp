@@ -184,7 +184,7 @@ template <class T>
                                     bool is_far, T* best) {
   const auto join = extreme == Extreme::max ? extreme_of_rows<true, T> : extreme_of_rows<false, T>;
   const std::int64_t piece = rows_of_piece(n, width);
-  if constexpr (kWidens<T>)
+  if constexpr (kAvoidsParts<T>)
     if (n <= piece && width < kFullVector<T>) return join_widened(join, x, n, row, width, is_far, best);
   if (n <= piece) return join(x, n, row, width, is_far, best);
   const std::int64_t pieces = ceil_div(n, piece);

@@ -175,7 +175,7 @@ void deviation_grad(const ReducePlan& plan, double correction, const T* dy, cons
     const double deviation = y != nullptr ? static_cast<double>(y[o]) : 0.5;
     return (deviation == 0 ? 0 : static_cast<double>(dy[o]) / deviation) / divisor;
   };
-  if constexpr (kVectorWidth == 32 && sizeof(T) == sizeof(float))  // the library is kept small
+  if constexpr (kAvoidsParts<T>)
     if (in_runs(plan))
       return for_each_run(plan, x, [=, n = plan.rows.extent](std::int64_t o, const T* run) {
         const double mean = sum_run(run, n) / static_cast<double>(n), slope = slope_of(o);

@@ -68,7 +68,7 @@ template <class T>
     T* const to = dx + first * n;
     if (add || n < kLanes<T>) {
       std::int64_t i = first;
-      if constexpr (kVectorWidth == 32 && sizeof(T) == sizeof(float))  // the library is kept small
+      if constexpr (kAvoidsParts<T>)
         if (!add) i = fill_short_runs(first, last, n, divisor, dy, dx);
       for (; i < last; ++i) fill_run(value(i), n, add, dx + i * n);
     } else if (streams) {

@@ -31,6 +31,11 @@ struct Several {
 /// As many T as fill a vector, and how many these are.
 template <class T>
 inline constexpr int kLanes = kVectorWidth / static_cast<int>(sizeof(T));
+/// Whether loops avoid loads and stores of parts of vectors: with AVX2 they take several times as long as whole ones.
+/// Of float32 alone, as the library is kept small.
+template <class T>
+inline constexpr bool kAvoidsParts = kVectorWidth == 32 && sizeof(T) == sizeof(float);
+
 template <class T>
 using Vector = typename Several<T, kLanes<T>>::type;
 
