@@ -413,6 +413,9 @@ def norms():
     yield Mutant("numbers of the first channel for a strip", batch, "const T number = numbers[c];",
                  "const T number = numbers[0];", "*norm*")
     yield Mutant("gradients of strips overwritten", batch, "if (out.add_dx) sum +=", "if (false) sum +=", "*norm*")
+    yield Mutant("gradients of few elements of norms in float32", loops, "n < 64;", "n < 0;", "gradients of few*,gradients of small*")
+    yield Mutant("the last elements of few left out", loops, "for (std::int64_t i = in_packs<T>(n); i < n; ++i) {",
+                 "for (std::int64_t i = in_packs<T>(n); i + 1 < n; ++i) {", "*norm*")
     yield Mutant("gradients of short runs of norms overwritten", loops, "if (add) g +=", "if (false) g +=", "*norm*")
     yield Mutant("places of a channel not counted", batch, "{ return p.samples * p.spatial; }", "{ return p.samples; }",
                  "*norm*")

@@ -11,8 +11,9 @@ namespace taper::kernels {
 
 namespace {
 
-/// Channels of at least so many elements a sample are summed along those; shorter ones side by side, in strips.
-constexpr std::int64_t kLongRun = 16;
+/// Channels of more elements a sample are summed along those; shorter ones side by side, in strips, which pays for few
+/// samples where they are shorter still.
+constexpr std::int64_t kShortRun = 32, kShortRunOfFew = 15, kFewSamples = 8;
 constexpr std::int64_t kStripWidth = 64;
 /// Samples that one thread maps at a time where nothing is summed over them.
 constexpr std::int64_t kStripSamples = 256;
@@ -37,7 +38,7 @@ struct Strips {
   }
 };
 
-bool is_long(const BatchNormParams& p) { return p.spatial >= kLongRun; }
+bool is_long(const BatchNormParams& p) { return p.spatial > (p.samples < kFewSamples ? kShortRunOfFew : kShortRun); }
 
 std::int64_t count_of(const BatchNormParams& p) { return p.samples * p.spatial; }
 
@@ -236,7 +237,7 @@ void gradients_of_runs(const BatchNormParams& p, const T* dy, const T* x, const 
       const std::int64_t c1 = std::min(c0 + together, channels);
       for (std::int64_t sample = 0; sample < p.samples && summed; ++sample)
         for (std::int64_t c = c0, run = sample * channels + c; c < c1; ++c, ++run)
-          sums[run] = gradient_sums(moments[c], n, dy + run * n, x + run * n);
+          sums[run] = gradient_sums(moments[c], n, count_of(p), dy + run * n, x + run * n);
       // the sums of dy and dy h over a channel, which take the place of those over its first run
       for (std::int64_t c = c0; c < c1 && summed; ++c) {
         for (std::int64_t sample = 1; sample < p.samples; ++sample) sums[c] += sums[sample * channels + c];
@@ -249,8 +250,8 @@ void gradients_of_runs(const BatchNormParams& p, const T* dy, const T* x, const 
           if (p.fixed)
             scale_run(dy + run * n, n, T(weight * moments[c].rstd), out.dx + run * n, out.add_dx);
           else
-            slope_run(moments[c], weight, means_of(p, weight, sums[c]), dy + run * n, x + run * n, n, out.dx + run * n,
-                      out.add_dx);
+            slope_run(moments[c], weight, means_of(p, weight, sums[c]), dy + run * n, x + run * n, n, count_of(p),
+                      out.dx + run * n, out.add_dx);
         }
     }
   });

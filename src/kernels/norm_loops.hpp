@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/loop_hints.hpp"
 #include "kernels/moments.hpp"
 #include "kernels/packs.hpp"
 #include "kernels/vector_math.hpp"
@@ -8,9 +9,10 @@
 
 namespace taper::kernels {
 
-/// Whether gradients over `n` elements are computed in double: those of few may be differences of nearly equal numbers.
+/// Whether the gradients of `n` elements that are normalised together are computed in double: those of few may be
+/// differences of nearly equal numbers.
 template <class T>
-constexpr bool is_short(std::int64_t n) {
+constexpr bool are_few(std::int64_t n) {
   return sizeof(T) < sizeof(double) && n < 64;
 }
 
@@ -61,21 +63,34 @@ template <class T>
       n, [=](auto at) __attribute__((always_inline)) { at.store(y, map(at(x))); });
 }
 
-/// The sums of dy and of dy h over `n` elements, h being the normalised x.
+/// How many of `n` elements are taken in packs where everything is in double: without masks a part of a pack takes
+/// longer than its elements one by one; what has no wide vectors is kept small.
 template <class T>
-[[gnu::noinline]] SumPair gradient_sums(const Moments& m, std::int64_t n, const T* dy, const T* x) {
-  if (is_short<T>(n)) {
-    const Affine<double> normal(m, 1, 0);
-    LongPack<T> first(Vector<T>{}), second = first;
-    for (AnyPack at{0, n}; at; at.next<T>()) {
-      const LongPack<T> g(at(dy));
-      LongPack<T> h(at(x, T(m.mean)));
-      h.apply(normal);
-      first += g;
-      second += h *= g;
-    }
-    return {first.sum(), second.sum()};
+constexpr std::int64_t in_packs(std::int64_t n) {
+  return kVectorWidth == 64 ? n : kVectorWidth == 32 ? n - n % kLanes<T> : 0;
+}
+
+/// The sums of dy and of dy h over `n` elements, h being the normalised x, each product in double.
+template <class T>
+TAPER_FOR_SIZE SumPair exact_gradient_sums(const Moments& m, std::int64_t n, const T* dy, const T* x) {
+  const Affine<double> normal(m, 1, 0);
+  LongPack<T> first(Vector<T>{}), second = first;
+  for (AnyPack at{0, in_packs<T>(n)}; at; at.next<T>()) {
+    const LongPack<T> g(at(dy));
+    LongPack<T> h(at(x, T(m.mean)));
+    h.apply(normal);
+    first += g;
+    second += h *= g;
   }
+  SumPair sums{first.sum(), second.sum()};
+  for (std::int64_t i = in_packs<T>(n); i < n; ++i) {
+    const auto g = static_cast<double>(dy[i]);
+    sums += {g, g * normal(static_cast<double>(x[i]))};
+  }
+  return sums;
+}
+template <class T>
+[[gnu::noinline]] SumPair near_gradient_sums(const Moments& m, std::int64_t n, const T* dy, const T* x) {
   const Affine<T> normal(m, 1, 0);
   double sums[2];
   sum_packs<T, 2, 4>(
@@ -85,6 +100,13 @@ template <class T>
         sum[1] = fused(g, normal(at(x, normal.center)), sum[1]);
       });
   return {sums[0], sums[1]};
+}
+
+/// The sums of dy and of dy h over `n` elements of `together`, h being the normalised x.
+template <class T>
+[[gnu::always_inline]] inline SumPair gradient_sums(const Moments& m, std::int64_t n, std::int64_t together,
+                                                    const T* dy, const T* x) {
+  return (are_few<T>(together) ? exact_gradient_sums<T> : near_gradient_sums<T>)(m, n, dy, x);
 }
 
 /// How dx follows from dy and x where one weight holds: dx = dy own + (x - center) slope + shift.
@@ -104,26 +126,36 @@ struct InputSlope {
   }
 };
 
-/// dx from dy and x for `n` elements of the weight w.
+/// dx from dy and x for `n` elements of the weight w, computed in double.
 template <class T>
-[[gnu::noinline]] void slope_run(const Moments& m, double w, SumPair means, const T* dy, const T* x, std::int64_t n,
-                                 T* dx, bool add) {
-  if (is_short<T>(n)) {
-    const InputSlope<double> slope(m, w, means);
-    for (AnyPack at{0, n}; at; at.next<T>()) {
-      LongPack<T> g(at(dy)), d(at(x));
-      g.apply([&](auto v) __attribute__((always_inline)) { return v * slope.own; });
-      d.apply([&](auto v) __attribute__((always_inline)) { return fused(v - slope.center, slope.slope, slope.shift); });
-      g += d;
-      if (add) g += LongPack<T>(at(dx));
-      at.store(dx, g.rounded());
-    }
-    return;
+TAPER_FOR_SIZE void exact_slope_run(const Moments& m, double w, SumPair means, const T* dy, const T* x, std::int64_t n,
+                                    T* dx, bool add) {
+  const InputSlope<double> slope(m, w, means);
+  for (AnyPack at{0, in_packs<T>(n)}; at; at.next<T>()) {
+    LongPack<T> g(at(dy)), d(at(x));
+    g.apply([&](auto v) __attribute__((always_inline)) { return v * slope.own; });
+    d.apply([&](auto v) __attribute__((always_inline)) { return fused(v - slope.center, slope.slope, slope.shift); });
+    g += d;
+    if (add) g += LongPack<T>(at(dx));
+    at.store(dx, g.rounded());
   }
+  for (std::int64_t i = in_packs<T>(n); i < n; ++i)
+    store(dx + i, slope(static_cast<double>(dy[i]), static_cast<double>(x[i])), add);
+}
+template <class T>
+[[gnu::noinline]] void near_slope_run(const Moments& m, double w, SumPair means, const T* dy, const T* x,
+                                      std::int64_t n, T* dx, bool add) {
   store_packs(
       dx, n, add, [ =, slope = InputSlope<T>(m, w, means) ](auto at) __attribute__((always_inline)) {
         return slope(at(dy), at(x));
       });
+}
+
+/// dx from dy and x for `n` elements of `together`, which have the weight w.
+template <class T>
+[[gnu::always_inline]] inline void slope_run(const Moments& m, double w, SumPair means, const T* dy, const T* x,
+                                             std::int64_t n, std::int64_t together, T* dx, bool add) {
+  (are_few<T>(together) ? exact_slope_run<T> : near_slope_run<T>)(m, w, means, dy, x, n, dx, add);
 }
 
 }  // namespace taper::kernels

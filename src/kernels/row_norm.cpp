@@ -178,9 +178,10 @@ void backward_elements(const RowNormParams& p, const T* dy, const T* x, const T*
 template <class T>
 void row_of_channels(const RowNormParams& p, const Moments& m, const T* dy, const T* x, const T* w,
                      SumPair* of_channels, T* dx, bool add) {
+  const std::int64_t n = p.channels * p.spatial;
   SumPair sums;
   for (std::int64_t c = 0; c < p.channels; ++c) {
-    of_channels[c] = gradient_sums(m, p.spatial, dy + c * p.spatial, x + c * p.spatial);
+    of_channels[c] = gradient_sums(m, p.spatial, n, dy + c * p.spatial, x + c * p.spatial);
     const double weight = affine_at(w, c, 1);
     sums += {weight * of_channels[c].first, weight * of_channels[c].second};
   }
@@ -188,7 +189,8 @@ void row_of_channels(const RowNormParams& p, const Moments& m, const T* dy, cons
   const SumPair means = row_means(p, sums);
   // dx_i = rstd (dy_i w_c - mean(g) - h_i mean(g h))
   for (std::int64_t c = 0; c < p.channels; ++c)
-    slope_run(m, affine_at(w, c, 1), means, dy + c * p.spatial, x + c * p.spatial, p.spatial, dx + c * p.spatial, add);
+    slope_run(m, affine_at(w, c, 1), means, dy + c * p.spatial, x + c * p.spatial, p.spatial, n, dx + c * p.spatial,
+              add);
 }
 
 template <class T>

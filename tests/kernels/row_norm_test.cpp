@@ -58,7 +58,7 @@ RowNormParams random_row_norm(std::uint64_t seed) {
   return {.samples = pick(seed, 0, {1, 2, 3, 11}),
           .groups = pick(seed, 1, {1, 1, 3, 5}),
           .channels = pick(seed, 2, {1, 2, 7, 13, 67}),
-          .spatial = pick(seed, 3, {1, 1, 4, 9, 17}),
+          .spatial = pick(seed, 3, {1, 1, 4, 9, 17, 49}),
           .eps = seed % 2 ? 1e-5 : 0.125,
           .centered = seed % 4 != 0};
 }
@@ -109,6 +109,19 @@ TEST_CASE("row norms keep their digits where the mean is a million deviations") 
       check_row_norm<double>(p, seed * 89, mean, 1e-12);
       check_row_norm<float>(p, seed * 89, mean, 1e-6);
     }
+}
+
+TEST_CASE("gradients of small groups keep their digits where they nearly cancel") {
+  for (const auto& [channels, spatial] : {std::pair{1, 49}, {3, 20}, {9, 7}, {15, 4}}) {
+    const RowNormParams p{.samples = 3, .groups = 2, .channels = channels, .spatial = spatial, .eps = 1e-5};
+    const auto n = std::int64_t(numel_of(p));
+    const auto x = numbers<float>(n, 1, -2, 2), small = numbers<float>(n, 2);
+    std::vector<float> dy(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) dy[i] = 1000 + 2000 * x[i] + small[i];
+    const auto expected = oracle_of(p).backward(as<double>(dy), as<double>(x), {});
+    INFO(channels << " channels of " << spatial);
+    CHECK(test::relative_error(run_row_norm<float>(p, x, {}, {}, dy).dx, expected.dx) < 1e-4);
+  }
 }
 
 TEST_CASE("row norms of constants give the bias, and no NaN with eps") {
