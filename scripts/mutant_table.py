@@ -272,6 +272,8 @@ def dense():
                  "vector_exp(at(from, kNothing<T>) - below);", "vector_exp(at(from, kNothing<T>) - 0 * below);", "softmax*")
     yield Mutant("softmax of short rows without its maximum", "src/kernels/softmax_driver.hpp",
                  "vector_exp(at(x) - top)", "vector_exp(at(x) - 0 * top)", "softmax*")
+    yield Mutant("softmax without what rows side by side leave", "src/kernels/softmax.cpp",
+                 "all.rest = g.n % sides * g.columns;", "all.rest = 0;", "softmax*")
     yield Mutant("softmax's gradient without its mean", "src/kernels/softmax.cpp", "return at(b) * (at(a) - less);",
                  "return at(b) * (at(a) - 0 * less);", "softmax*")
     yield Mutant("an element before a row's end summed twice", "src/kernels/packs.hpp",

@@ -21,8 +21,8 @@ double total_weight(const T* weight, std::int64_t classes) {
 /// lse_c = max + log(sum e^(x_j - max)) of the rows of a group.
 template <class T>
 void log_sum_exp(const SoftmaxGroup& g, const T* x, double* lse) {
-  T top[kSoftmaxRows];
-  log_sums(g, x, top, lse);
+  T top[kKept];
+  log_sums(kAvoidsParts<T> ? side_by_side(g) : g, x, top, lse);
   for (std::int64_t c = 0; c < g.width; ++c) lse[c] += static_cast<double>(top[c]);
 }
 

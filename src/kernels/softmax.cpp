@@ -38,15 +38,16 @@ void softmax_rows(const SoftmaxGroup& g, const T* x, T* y) {
 
 template <class T>
 void softmax_columns(const SoftmaxGroup& g, const T* x, T* y) {
-  T top[kSoftmaxRows];
-  double sum[kSoftmaxRows];
+  T top[kKept];
+  double sum[kKept];
   row_maxima(g, x, top);
   // y_j = e^(x_j - max), sum = y_0 + y_1 + ...
   sum_exponentials(
       g, x, top,
       sum, [y](auto at, std::int64_t i, const auto& e) __attribute__((always_inline)) { at.store(y + i, e); });
   // y_j = y_j / sum
-  for (std::int64_t c = 0; c < g.width; ++c) top[c] = T(1 / sum[c]);
+  for (std::int64_t c = 0; c < g.columns; ++c) top[c] = T(1 / sum[c]);
+  repeat_columns<T>(g, top);
   for_each_element_pack<T>(
       g, [ =, by = &top[0] ](auto at, std::int64_t i)
              __attribute__((always_inline)) { at.store(y + i, at(y + i) * at(by)); });
@@ -89,7 +90,8 @@ void softmax_grad_rows(const SoftmaxGroup& g, const T* dy, const T* y, T* dx, bo
 template <class T>
 void softmax_grad_columns(const SoftmaxGroup& g, const T* dy, const T* y, T* dx, bool add) {
   using Long = LongPack<T>;
-  double dots[kSoftmaxRows] = {};
+  double dots[kKept];
+  clear(dots, g.width + kLanes<T>);
   // dot = sum dy_j y_j
   for_each_column_pack<T>(
       g, [ =, to = &dots[0] ](auto at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
@@ -97,6 +99,8 @@ void softmax_grad_columns(const SoftmaxGroup& g, const T* dy, const T* y, T* dx,
         for (; rows > 0; --rows, i += g.step) dot += Long(at(dy + i)) *= Long(at(y + i));
         dot.store(to + at.i);
       });
+  add_up_columns<T>(g, dots);
+  repeat_columns<T>(g, dots);
   // dx_j = y_j (dy_j - dot)
   for_each_element_pack<T>(
       g, [ =, from = &dots[0] ](auto at, std::int64_t i) __attribute__((always_inline)) {
@@ -109,8 +113,8 @@ void softmax_grad_columns(const SoftmaxGroup& g, const T* dy, const T* y, T* dx,
 
 template <class T>
 void log_softmax_group(const SoftmaxGroup& g, const T* x, T* y) {
-  T top[kSoftmaxRows];
-  double log_sum[kSoftmaxRows] = {};
+  T top[kKept];
+  double log_sum[kKept];
   log_sums(g, x, top, log_sum);
   // y_j = (x_j - max) - log(sum e^(x_j - max))
   if (g.contiguous()) {
@@ -121,8 +125,9 @@ void log_softmax_group(const SoftmaxGroup& g, const T* x, T* y) {
     return;
   }
   using Long = LongPack<T>;
-  double above[kSoftmaxRows];
+  double above[kKept];
   std::copy_n(top, g.width, above);
+  repeat_columns<T>(g, log_sum);
   for_each_element_pack<T>(
       g, [ =, most = &above[0], logs = &log_sum[0] ](auto at, std::int64_t i) __attribute__((always_inline)) {
         at.store(y + i, ((Long(at(x + i)) -= Long(most + at.i)) -= Long(logs + at.i)).rounded());
@@ -151,7 +156,8 @@ void log_softmax_grad_rows(const SoftmaxGroup& g, const T* dy, const T* y, T* dx
 template <class T>
 void log_softmax_grad_columns(const SoftmaxGroup& g, const T* dy, const T* y, T* dx, bool add) {
   using Long = LongPack<T>;
-  double sums[kSoftmaxRows] = {};
+  double sums[kKept];
+  clear(sums, g.width + kLanes<T>);
   // sum = dy_0 + dy_1 + ...
   for_each_column_pack<T>(
       g, [ =, to = &sums[0] ](auto at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
@@ -159,6 +165,8 @@ void log_softmax_grad_columns(const SoftmaxGroup& g, const T* dy, const T* y, T*
         for (; rows > 0; --rows, i += g.step) sum += Long(at(dy + i));
         sum.store(to + at.i);
       });
+  add_up_columns<T>(g, sums);
+  repeat_columns<T>(g, sums);
   // dx_j = dy_j - e^(y_j) sum
   for_each_element_pack<T>(
       g, [ =, from = &sums[0] ](auto at, std::int64_t i) __attribute__((always_inline)) {
@@ -168,18 +176,65 @@ void log_softmax_grad_columns(const SoftmaxGroup& g, const T* dy, const T* y, T*
       });
 }
 
+/// How many elements of each of `columns` rows [n, columns] are taken together, which fill vectors, if that pays; or 1.
+std::int64_t sides_of(std::int64_t n, std::int64_t columns) {
+  const std::int64_t sides = std::min(n, kLanes<float> / (columns & -columns));
+  return columns > 1 && sides * columns <= std::min(kSideBySide, n * 16) ? sides : 1;
+}
+
 }  // namespace
+
+SoftmaxGroup side_by_side(const SoftmaxGroup& g) {
+  const std::int64_t sides = g.width != g.step ? 1 : sides_of(g.n, g.width);
+  if (sides <= 1) return g;
+  SoftmaxGroup all = g;
+  all.width = all.step = sides * g.columns;
+  all.n = g.n / sides;
+  all.rest = g.n % sides * g.columns;
+  return all;
+}
+
+void visit_softmax_groups(std::int64_t outer, std::int64_t n, std::int64_t inner, bool beside,
+                          void (*visit)(const void* body, const SoftmaxGroup&), const void* body) {
+  constexpr std::int64_t kCost = 16, kElements = 2048, kMany = 8;
+  if (inner == 0) return;
+  const bool contiguous = inner == 1, turns = contiguous && n <= kShortRow && outer >= kShortRow;
+  const std::int64_t length = std::max<std::int64_t>(n, 1);
+  // Rows that are to be side by side are taken together, if there are enough units.
+  const bool all = beside && outer >= kMany && sides_of(n, inner) > 1;
+  const std::int64_t most = all ? inner : kSoftmaxRows, groups = ceil_div(inner, most);
+  const std::int64_t step = contiguous ? std::clamp<std::int64_t>(kElements / length, 1, kSoftmaxRows) : 1;
+  parallel_for(outer * groups, length * std::min(inner, most) * kCost, [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t unit = first; unit < last; unit += step) {
+      const std::int64_t o = groups == 1 ? unit : unit / groups, column = (unit - o * groups) * most;
+      const std::int64_t width = contiguous ? last - unit : inner - column;
+      SoftmaxGroup g{.first = o * n * inner + column,
+                     .width = std::min(width, contiguous ? step : most),
+                     .row = o * inner + column,
+                     .n = n,
+                     .step = inner,
+                     .pitch = contiguous ? n : 1,
+                     .turns = turns};
+      if (beside && !contiguous) g = side_by_side(g);
+      visit(body, g);
+    }
+  });
+}
 
 template <class T>
 void softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner) {
-  for_each_softmax_group(outer, n, inner, [=](const SoftmaxGroup& g) { softmax_group(g, x, y); });
+  for_each_softmax_group(
+      outer, n, inner, [=](const SoftmaxGroup& g) { softmax_group(g, x, y); }, kAvoidsParts<T>);
 }
 
 template <class T>
 void softmax_grad(const T* dy, const T* y, T* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, bool add) {
-  for_each_softmax_group(outer, n, inner, [=](const SoftmaxGroup& g) {
-    g.contiguous() ? softmax_grad_rows(g, dy, y, dx, add) : softmax_grad_columns(g, dy, y, dx, add);
-  });
+  for_each_softmax_group(
+      outer, n, inner,
+      [=](const SoftmaxGroup& g) {
+        g.contiguous() ? softmax_grad_rows(g, dy, y, dx, add) : softmax_grad_columns(g, dy, y, dx, add);
+      },
+      kAvoidsParts<T>);
 }
 
 template <class T>
@@ -198,15 +253,19 @@ void masked_softmax(const T* x, T* y, std::int64_t rows, std::int64_t n) {
 
 template <class T>
 void log_softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner) {
-  for_each_softmax_group(outer, n, inner, [=](const SoftmaxGroup& g) { log_softmax_group(g, x, y); });
+  for_each_softmax_group(
+      outer, n, inner, [=](const SoftmaxGroup& g) { log_softmax_group(g, x, y); }, kAvoidsParts<T>);
 }
 
 template <class T>
 void log_softmax_grad(const T* dy, const T* y, T* dx, std::int64_t outer, std::int64_t n, std::int64_t inner,
                       bool add) {
-  for_each_softmax_group(outer, n, inner, [=](const SoftmaxGroup& g) {
-    g.contiguous() ? log_softmax_grad_rows(g, dy, y, dx, add) : log_softmax_grad_columns(g, dy, y, dx, add);
-  });
+  for_each_softmax_group(
+      outer, n, inner,
+      [=](const SoftmaxGroup& g) {
+        g.contiguous() ? log_softmax_grad_rows(g, dy, y, dx, add) : log_softmax_grad_columns(g, dy, y, dx, add);
+      },
+      kAvoidsParts<T>);
 }
 
 #define TAPER_INSTANTIATE_SOFTMAX(T)                                                                     \

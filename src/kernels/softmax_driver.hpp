@@ -8,6 +8,7 @@
 #include "kernels/ceil_div.hpp"
 #include "kernels/double_lanes.hpp"
 #include "kernels/extreme_of.hpp"
+#include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/product.hpp"
 #include "kernels/sum_exp.hpp"
@@ -31,33 +32,77 @@ inline constexpr T kNothing = -std::numeric_limits<T>::infinity();
 /// [outer, inner]. The elements of a row lie together or, with `inner` > 1, those of all rows do.
 struct SoftmaxGroup {
   std::int64_t first, width, row, n, step, pitch;
-  bool turns;  ///< contiguous rows that are short, and many
+  bool turns;                              ///< contiguous rows that are short, and many
+  std::int64_t columns = width, rest = 0;  ///< of `side_by_side`
 
   bool contiguous() const { return step == 1; }
   std::int64_t at(std::int64_t j, std::int64_t c) const { return first + j * step + c * pitch; }
   std::int64_t begin(std::int64_t c) const { return first + c * pitch; }
 };
 
-/// Calls `body(group)` for groups of all rows. Contiguous rows that are short come together so that the processor goes
-/// on with the next row while what it folds from one is on its way.
+/// What is kept for the rows of a group that is `side_by_side`, at most; a vector may reach beyond it.
+inline constexpr std::int64_t kSideBySide = 512, kKept = kSideBySide + 16;
+
+/// The group with several elements of each of its `columns` rows taken for one each of as many rows, so that they fill
+/// vectors; there are `rest` elements more. Groups of float32, where `kAvoidsParts`, that pay.
+SoftmaxGroup side_by_side(const SoftmaxGroup& group);
+
+/// Calls `visit(body, group)` for groups of all rows, which are `side_by_side` where that is asked for. Contiguous rows
+/// that are short come together so that the processor goes on with the next row while what it folds from one is on its
+/// way.
+void visit_softmax_groups(std::int64_t outer, std::int64_t n, std::int64_t inner, bool beside,
+                          void (*visit)(const void* body, const SoftmaxGroup&), const void* body);
+
+/// Calls `body(group)` for the groups.
 template <class Body>
-void for_each_softmax_group(std::int64_t outer, std::int64_t n, std::int64_t inner, const Body& body) {
-  constexpr std::int64_t kCost = 16, kElements = 2048;
-  if (inner == 0) return;
-  const bool contiguous = inner == 1;
-  const std::int64_t length = std::max<std::int64_t>(n, 1);
-  const std::int64_t groups = ceil_div(inner, kSoftmaxRows);
-  const std::int64_t step = contiguous ? std::clamp<std::int64_t>(kElements / length, 1, kSoftmaxRows) : 1;
-  const bool turns = contiguous && n <= kShortRow && outer >= kShortRow;
-  parallel_for(outer * groups, length * std::min(inner, kSoftmaxRows) * kCost,
-               [=](std::int64_t first, std::int64_t last) {
-                 for (std::int64_t unit = first; unit < last; unit += step) {
-                   const std::int64_t o = unit / groups, column = unit % groups * kSoftmaxRows;
-                   const std::int64_t width = contiguous ? last - unit : inner - column;
-                   body(SoftmaxGroup{o * n * inner + column, std::min(width, contiguous ? step : kSoftmaxRows),
-                                     o * inner + column, n, inner, contiguous ? n : 1, turns});
-                 }
-               });
+void for_each_softmax_group(std::int64_t outer, std::int64_t n, std::int64_t inner, const Body& body,
+                            bool beside = false) {
+  visit_softmax_groups(
+      outer, n, inner, beside, [](const void* b, const SoftmaxGroup& g) { (*static_cast<const Body*>(b))(g); }, &body);
+}
+
+/// v_i = v_(i - n) for i from n to before `end`, and for some behind it.
+template <class V>
+[[gnu::noinline]] void repeat_all(V* v, std::int64_t n, std::int64_t end) {
+  if (n == end) return;
+  // A vector reaches into what is repeated next, or was for numbers that come before in v.
+  for (std::int64_t c = (n - 1) & -kLanes<V>; c >= 0; c -= kLanes<V>) {
+    const Vector<V> some = load(v + c);
+    for (std::int64_t i = c + n; i < end; i += n) store<V>(some, v + i);
+  }
+}
+
+/// v_c = v_c, v_(c + columns), ... joined, for each of the columns of such a group.
+template <class V, class Join>
+[[gnu::noinline]] void join_columns(const SoftmaxGroup& g, V* v, const Join& join) {
+  if (g.columns == g.width) return;
+  for (std::int64_t c = 0; c < g.columns; c += kLanes<V>) {
+    Vector<V> all = load(v + c);
+    for (std::int64_t i = c + g.columns; i < g.width; i += g.columns) all = join(load(v + i), all);
+    store<V>(all, v + c);
+  }
+}
+
+/// The same for sums.
+template <class T>
+void add_up_columns(const SoftmaxGroup& g, double* v) {
+  if constexpr (kAvoidsParts<T>) join_columns(g, v, [](Doubles a, Doubles b) { return a + b; });
+}
+
+/// v_(c + columns), v_(c + 2 columns), ... = v_c
+template <class T, class V>
+void repeat_columns(const SoftmaxGroup& g, V* v) {
+  if constexpr (kAvoidsParts<T>) repeat_all(v, g.columns, g.width);
+}
+
+/// Calls `body(first, n, width)` for what the rows of a group have in common, and for the rest.
+template <class T, class Body>
+[[gnu::always_inline]] inline void for_each_part(const SoftmaxGroup& g, const Body& body) {
+  std::int64_t first = g.first, n = g.n, width = g.width;
+  for (;; first += n * g.step, n = 1, width = g.rest) {
+    body(first, n, width);
+    if (!kAvoidsParts<T> || g.rest == 0 || width == g.rest) return;
+  }
 }
 
 /// Calls `body(at, i, rows)` for rows that lie side by side: at packs of them, elements `i`, `i` + step, ... of each,
@@ -65,22 +110,28 @@ void for_each_softmax_group(std::int64_t outer, std::int64_t n, std::int64_t inn
 template <class T, class Body>
 [[gnu::always_inline]] inline void for_each_column_pack(const SoftmaxGroup& g, const Body& body) {
   constexpr std::int64_t kElements = 8;
-  for (std::int64_t j = 0; j < g.n; j += kElements)
-    for_each_pack_of<T>(
-        g.width, [&, j ](auto at)
-                     __attribute__((always_inline)) { body(at, g.first + j * g.step, std::min(kElements, g.n - j)); });
+  for_each_part<T>(
+      g, [&](std::int64_t first, std::int64_t n, std::int64_t width) __attribute__((always_inline)) {
+        for (std::int64_t j = 0; j < n; j += kElements)
+          for_each_pack_of<T>(
+              width, [&, j ](auto at)
+                         __attribute__((always_inline)) { body(at, first + j * g.step, std::min(kElements, n - j)); });
+      });
 }
 
 /// Calls `body(at, i)` for packs of such rows and each of their elements `i`, in the order of memory: what is stored
 /// is then not behind what is loaded next by a multiple of a page, for which it would be taken.
 template <class T, class Body>
 [[gnu::always_inline]] inline void for_each_element_pack(const SoftmaxGroup& g, const Body& body) {
-  for (std::int64_t j = 0, i = g.first; j < g.n; ++j, i += g.step)
-    for_each_pack_of<T>(
-        g.width, [&, i ](auto at) __attribute__((always_inline)) { body(at, i); });
+  for_each_part<T>(
+      g, [&](std::int64_t first, std::int64_t n, std::int64_t width) __attribute__((always_inline)) {
+        for (std::int64_t j = 0, i = first; j < n; ++j, i += g.step)
+          for_each_pack_of<T>(
+              width, [&, i ](auto at) __attribute__((always_inline)) { body(at, i); });
+      });
 }
 
-/// top[c] = the largest element of row c of a group that is not NaN, or -inf.
+/// top[c] = the largest element of row c of a group that is not NaN, or -inf; repeated for one that is `side_by_side`.
 template <class T>
 void row_maxima(const SoftmaxGroup& g, const T* x, T* top) {
   if (g.contiguous()) {
@@ -94,24 +145,30 @@ void row_maxima(const SoftmaxGroup& g, const T* x, T* top) {
         for (; rows > 0; --rows, i += g.step) best = larger(at(x + i), best);
         at.store(top, best);
       });
+  if constexpr (kAvoidsParts<T>) join_columns(g, top, larger_of<Vector<T>>);
+  repeat_columns<T>(g, top);
 }
 
 /// sum[c] = the sum of e^(x_j - top[c]) of rows that lie side by side, in order; `keep(at, i, e)` takes the terms.
 template <class T, class Keep>
-[[gnu::always_inline]] inline void sum_exponentials(const SoftmaxGroup& g, const T* x, const T* top,
-                                                    double (&sum)[kSoftmaxRows], const Keep& keep) {
-  std::fill_n(sum, kSoftmaxRows, 0.0);
+[[gnu::always_inline]] inline void sum_exponentials(const SoftmaxGroup& g, const T* x, const T* top, double* sum,
+                                                    const Keep& keep) {
+  clear(sum, g.width + kLanes<T>);
+  // e^-inf where a pack of the rest ends
+  const T absent = kAvoidsParts<T> && g.rest > 0 ? kNothing<T> : T(0);
   for_each_column_pack<T>(
-      g, [&, x, top, step = g.step ](auto at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
+      g,
+      [&, x, top, absent, step = g.step ](auto at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
         const Vector<T> above = at(top);
         LongPack<T> all(sum + at.i);
         for (; rows > 0; --rows, i += step) {
-          const Vector<T> e = vector_exp(at(x + i) - above);
+          const Vector<T> e = vector_exp(at(x + i, absent) - above);
           keep(at, i, e);
           all += LongPack<T>(e);
         }
         all.store(sum + at.i);
       });
+  add_up_columns<T>(g, sum);
 }
 
 /// e_j = e^(x_j - top) for a short row, in whole packs, and their sum: in the order of rows that are turned, so that a
@@ -146,11 +203,11 @@ template <class T>
       log_sum[c] = g.n <= kShortRow ? short_exponentials(from, g.n, top[c], e) : sum_exp(from, g.n, top[c]);
     }
   } else {
-    double sum[kSoftmaxRows];
+    double sum[kKept];
     sum_exponentials(g, x, top, sum, [](auto, std::int64_t, const auto&) {});
-    std::copy_n(sum, g.width, log_sum);
+    std::copy_n(sum, g.columns, log_sum);
   }
-  for (AnyPack at{0, g.width}; at; at.next<double>()) at.store(log_sum, vector_log(at(log_sum)));
+  for (AnyPack at{0, g.columns}; at; at.next<double>()) at.store(log_sum, vector_log(at(log_sum)));
 }
 
 }  // namespace taper::kernels

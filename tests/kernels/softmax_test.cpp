@@ -255,3 +255,31 @@ TEMPLATE_TEST_CASE("softmax along rows of any number that lie side by side", "",
         }
       }
 }
+
+TEST_CASE("softmax along a short dimension beside others takes rows together, and writes nothing beside them") {
+  constexpr std::int64_t kBeside = 32, kOuter = 9;  // enough of them for rows of more than 64 columns
+  const auto is_kept = [](float v) { return v == 77; };
+  for (const std::int64_t n : {2, 3, 5, 26, 37, 50})
+    for (const std::int64_t inner : {2, 3, 5, 6, 7, 9, 12, 31, 49, 60, 63, 84, 100, 126, 196, 198, 252, 260})
+      for (bool log : {false, true}) {
+        CAPTURE(n, inner, log);
+        const Size s{kOuter, n, inner};
+        auto x = numbers<float>(s.numel(), 31, -9, 9);
+        const auto dy = numbers<float>(s.numel(), 32);
+        // Columns whose numbers are far apart, so that no column may take a maximum or a sum of another.
+        for (std::int64_t i = 0; i < s.numel(); ++i) x[size(i)] += float(i % inner % 5 * 60 - 120);
+        const Values yd = forward(s, Values(x.begin(), x.end()), log);
+        Values expected(x.size());
+        backward(s, Values(dy.begin(), dy.end()), yd, expected, log, false);
+        std::vector<float> y(size(s.numel() + 2 * kBeside), 77), dx = y;
+        (log ? log_softmax<float> : softmax<float>)(x.data(), y.data() + kBeside, kOuter, n, inner);
+        (log ? log_softmax_grad<float> : softmax_grad<float>)(dy.data(), y.data() + kBeside, dx.data() + kBeside,
+                                                              kOuter, n, inner, false);
+        for (const auto* all : {&y, &dx}) {
+          CHECK(std::all_of(all->begin(), all->begin() + kBeside, is_kept));
+          CHECK(std::all_of(all->end() - kBeside, all->end(), is_kept));
+        }
+        CHECK(distance(std::vector<float>(y.begin() + kBeside, y.end() - kBeside), yd) < 1e-6);
+        CHECK(distance(std::vector<float>(dx.begin() + kBeside, dx.end() - kBeside), expected) < 4e-6);
+      }
+}
