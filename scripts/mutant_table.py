@@ -632,6 +632,8 @@ def moves():
     file = "src/kernels/movement.cpp"
     yield Mutant("rows of an index that wrap stay where they were", "src/kernels/index.cpp",
                  "from -= extent_[d] * step_[d];", "", "gather*")
+    yield Mutant("rows after a part of one gathered from where it began", "src/kernels/index.cpp",
+                 "from += count * pitch - at * step;", "from += count * pitch;", "gather*")
     yield Mutant("rows of a gathered gradient begin where the first does", "src/kernels/index.cpp",
                  "row.from + skipped", "row.from + 0 * skipped", "*index*")
     yield Mutant("short rows selected by their first part alone", "src/kernels/index.cpp",

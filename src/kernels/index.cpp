@@ -38,6 +38,7 @@ class Gathered {
       if (d < last_) rows *= extent_[d];
     }
     step = step_[last_];
+    if (last_ > 0) pitch = step_[last_ - 1];
     width = extent_[last_];
   }
 
@@ -52,6 +53,14 @@ class Gathered {
     }
     return there;
   }
+  /// Goes to the last of the rows that follow at `pitch`; how many they are with this one.
+  [[gnu::noinline]] std::int64_t end_of_rows() {
+    if (last_ == 0) return 1;
+    const std::int64_t some = extent_[last_ - 1] - at_[last_ - 1];
+    from += (some - 1) * pitch;
+    at_[last_ - 1] += some - 1;
+    return some;
+  }
   [[gnu::noinline]] void next() {
     for (int d = last_ - 1; d >= 0; --d) {
       from += step_[d];
@@ -61,7 +70,7 @@ class Gathered {
     }
   }
 
-  std::int64_t from = 0, stride = 1, step = 0, width = 1, rows = 1, size = 1;
+  std::int64_t from = 0, stride = 1, step = 0, pitch = 0, width = 1, rows = 1, size = 1;
 
  private:
   int last_;
@@ -177,26 +186,73 @@ template <class T>
   });
 }
 
+/// y_rj = x_r,index(rj) for `rows` rows of n elements.
+template <class T>
+[[gnu::noinline]] void gather_along(std::int64_t rows, std::int64_t n, const T* x, std::int64_t pitch,
+                                    const std::int64_t* index, T* y) {
+  for (; rows > 0; --rows, x += pitch) {
+    std::int64_t left = n;
+    for (; left >= 4; left -= 4, index += 4, y += 4) {
+      // read before any is written, of which the processor does not know that it is elsewhere
+      const T a = x[index[0]], b = x[index[1]], c = x[index[2]], d = x[index[3]];
+      y[0] = a;
+      y[1] = b;
+      y[2] = c;
+      y[3] = d;
+    }
+    if (left >= 2) {
+      const T a = x[index[0]], b = x[index[1]];
+      y[0] = a;
+      y[1] = b;
+      left -= 2, index += 2, y += 2;
+    }
+    if (left > 0) *y++ = x[*index++];
+  }
+}
+
+/// y_rj = x[r pitch + index(rj) stride + j step]
+template <class T>
+[[gnu::noinline]] void gather_across(std::int64_t rows, std::int64_t n, const T* x, std::int64_t pitch,
+                                     const std::int64_t* index, std::int64_t stride, std::int64_t step, T* y) {
+  for (; rows > 0; --rows, x += pitch) {
+    const T* from = x;
+    std::int64_t left = n;
+    for (; kIsFast<T> && left >= 4; left -= 4, index += 4, y += 4, from += 4 * step) {
+      const T a = from[index[0] * stride], b = from[index[1] * stride + step], c = from[index[2] * stride + 2 * step],
+              d = from[index[3] * stride + 3 * step];
+      y[0] = a;
+      y[1] = b;
+      y[2] = c;
+      y[3] = d;
+    }
+    for (; left > 0; --left, from += step) *y++ = from[*index++ * stride];
+  }
+}
+
 template <class T>
 [[gnu::noinline]] void gather_words(const GatherShape& s, const T* x, const std::int64_t* index, T* y) {
   const Gathered rows(s);
   // y_i = x_from(i)
   parallel_for(rows.rows * rows.width, 4, [=, &rows](std::int64_t first, std::int64_t last) {
     Gathered row = rows.at(first);
-    const std::int64_t stride = row.stride, step = row.step;
-    for (std::int64_t at = first % row.width; first < last; at = 0, row.next()) {
-      const std::int64_t until = std::min(first - at + row.width, last);
+    const std::int64_t stride = row.stride, step = row.step, width = row.width, pitch = row.pitch;
+    const bool along = kIsFast<T> && stride == 1 && step == 0;
+    for (std::int64_t at = first % width; first < last; row.next()) {
       const T* from = x + row.from + at * step;
-      for (; kIsFast<T> && first + 4 <= until; first += 4, from += 4 * step) {
-        // read before any is written, of which the processor does not know that it is elsewhere
-        const T a = from[index[first] * stride], b = from[index[first + 1] * stride + step],
-                c = from[index[first + 2] * stride + 2 * step], d = from[index[first + 3] * stride + 3 * step];
-        y[first] = a;
-        y[first + 1] = b;
-        y[first + 2] = c;
-        y[first + 3] = d;
+      for (std::int64_t some = row.end_of_rows(), n, count; some > 0 && first < last;) {
+        // whole rows, or a part of one
+        count = at > 0 ? 0 : std::min(some, (last - first) / width);
+        n = count > 0 ? width : std::min(width - at, last - first);
+        count = std::max<std::int64_t>(count, 1);
+        if (along)
+          gather_along(count, n, from, pitch, index + first, y + first);
+        else
+          gather_across(count, n, from, pitch, index + first, stride, step, y + first);
+        first += count * n;
+        some -= count;
+        from += count * pitch - at * step;
+        at = 0;
       }
-      for (; first < until; ++first, from += step) y[first] = from[index[first] * stride];
     }
   });
 }

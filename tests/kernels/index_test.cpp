@@ -124,6 +124,23 @@ TEST_CASE("gather agrees with going by coordinates on 2,000 random shapes of one
   }
 }
 
+TEST_CASE("gather begins and ends within a row where threads do") {
+  for (const Shape& is : {Shape{1999, 7}, Shape{3, 701, 7}, Shape{3, 7, 701}})
+    for (int dim = 0; dim < is.rank(); ++dim) {
+      INFO(is[0] << " " << is[1] << " " << dim);
+      Ints index(std::size_t(is.numel()));
+      for (std::size_t i = 0; i < index.size(); ++i)
+        index[i] = std::int64_t(random_bits(3, Stream::data, i) % 1000) % is[dim];
+      CHECK(gathers_by_coordinates<float>(is, is, dim, 3));
+      const auto x = numbers<float>(is.numel(), 1);
+      CHECK(same_on_any_threads([&] {
+        std::vector<float> y(x.size(), 77);
+        gather(GatherShape{is, is, dim}, x.data(), index.data(), y.data());
+        return y;
+      }));
+    }
+}
+
 TEMPLATE_TEST_CASE("rows of any length are selected, and their gradients added in order", "", float, double) {
   using T = TestType;
   for (const std::int64_t inner : {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 53})
