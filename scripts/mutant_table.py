@@ -693,11 +693,13 @@ def wired():
     yield Mutant("a block of too few inputs accepted", graph, "if (block && block->input_count_ != wired.inputs.size())",
                  "if (false)", "*graph in a graph*")
     yield Mutant("short planes of a thread from the first channel on", "src/kernels/prelu.cpp",
-                 "std::int64_t c = unit % p.channels;", "std::int64_t c = 0;", "threads find the channels*")
+                 "std::int64_t c = unit % planes;", "std::int64_t c = 0;", "threads find the channels*")
     yield Mutant("the last vector of a short plane left out", "src/kernels/prelu.cpp",
                  "      store<T>(last, to + rest);\n", "", "*prelu*")
     yield Mutant("rows of few channels with one slope", "src/kernels/prelu.cpp",
                  "slopes[i - units.channels]", "slopes[0]", "*prelu*")
+    yield Mutant("rows of many channels with the slopes of the first", "src/kernels/prelu.cpp",
+                 "kChannels ? load(w + i)", "kChannels ? load(w)", "*prelu*")
     yield Mutant("slope of the wrong channel", "src/kernels/prelu.cpp", "plane % channels}",
                  "plane / channels % channels}", "*prelu*")
     yield Mutant("Bilinear bounded by the second input", "modules/bilinear.cpp", "1 / std::sqrt(double(n1))",

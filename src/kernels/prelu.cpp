@@ -126,24 +126,27 @@ template <class T>
   });
 }
 
-/// Whether planes are short, yet fill vectors. Measured with AVX2 alone.
+/// Whether rows of channels and planes are worked on one by one if they are short, yet fill vectors. Measured with AVX2
+/// alone.
 template <class T>
-constexpr bool kShortPlanes = kVectorWidth == 32 && sizeof(T) == sizeof(float);
+constexpr bool kShortRows = kVectorWidth == 32 && sizeof(T) == sizeof(float);
 
-/// y = x for x > 0, else w_c x, for such planes. The last vector of each may overlap the one before, as parts of one
-/// take as long as several; it is computed first, so that y may be x.
-template <class T>
-void short_planes(const PReLUParams& p, const T* x, const T* w, T* y) {
-  parallel_for(p.outer * p.channels, p.inner, [=, &p](std::int64_t unit, std::int64_t end) {
-    const std::int64_t n = p.inner, rest = n - kLanes<T>;
-    for (std::int64_t c = unit % p.channels; unit < end; ++unit, c = c + 1 < p.channels ? c + 1 : 0) {
+/// y = x for x > 0, else w_c x, for rows of n channels or planes of n elements. The last vector of each may overlap the
+/// one before, as parts of one take as long as several; it is computed first, so that y may be x.
+template <bool kChannels, class T>
+void short_rows(const PReLUParams& p, std::int64_t n, const T* x, const T* w, T* y) {
+  const std::int64_t planes = kChannels ? 1 : p.channels;
+  parallel_for(p.outer * planes, n, [=](std::int64_t unit, std::int64_t end) {
+    const std::int64_t rest = n - kLanes<T>;
+    for (std::int64_t c = unit % planes; unit < end; ++unit, c = c + 1 < planes ? c + 1 : 0) {
       const T* const from = x + unit * n;
       T* const to = y + unit * n;
-      const auto value = [ from, slope = pack_of(w[c]) ](std::int64_t i) __attribute__((always_inline)) {
-        const Vector<T> v = load(from + i);
-        return v > 0 ? v : slope * v;
+      const auto value = [ from, w, slope = pack_of(w[c]) ](std::int64_t i) __attribute__((always_inline)) {
+        const Vector<T> v = load(from + i), other = (kChannels ? load(w + i) : slope) * v;
+        return v > 0 ? v : other;
       };
       const Vector<T> last = value(rest);
+#pragma GCC unroll 4
       for (std::int64_t i = 0; i < rest; i += kLanes<T>) store<T>(value(i), to + i);
       store<T>(last, to + rest);
     }
@@ -154,8 +157,12 @@ void short_planes(const PReLUParams& p, const T* x, const T* w, T* y) {
 
 template <class T>
 void prelu(const PReLUParams& p, const T* x, const T* w, T* y) {
-  if constexpr (kShortPlanes<T>)
-    if (p.inner >= kLanes<T> && p.inner <= kBlock) return short_planes(p, x, w, y);
+  if constexpr (kShortRows<T>) {
+    const bool channels = p.inner == 1 && p.channels > 1;
+    const std::int64_t n = channels ? p.channels : p.inner;
+    if (channels && n <= kBlock && (n >= 3 * kLanes<T> || n % kLanes<T> == 0)) return short_rows<true>(p, n, x, w, y);
+    if (!channels && n >= kLanes<T> && n <= kBlock) return short_rows<false>(p, n, x, w, y);
+  }
   // y = x for x > 0, else w_c x
   sloped(PReLUUnits(p), x, w, x, y, false, nullptr);
 }
