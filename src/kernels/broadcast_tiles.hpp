@@ -19,8 +19,8 @@ namespace {
 /// Work is cut into pieces of about this many elements.
 constexpr std::int64_t kPiece = 16384;
 
-/// Elements that a buffer holds, and the length from which a row is worth a call of its own.
-constexpr std::int64_t kBuffer = 512, kLongRow = 32;
+/// Elements that a buffer holds, and the length from which a row is worth a call of its own, alone and as one of many.
+constexpr std::int64_t kBuffer = 512, kLongRow = 32, kManyRows = 48;
 
 /// How far apart the elements of an operand are.
 struct Strides {
@@ -191,7 +191,9 @@ struct TilePlan {
     Operand x[BroadcastPlan::kOperands];
     for (std::int64_t unit = first; unit < last;) {
       const Tile t = plan.tile(p, unit, last);
-      const std::int64_t height = t.n >= (contiguous ? kLongRow : kBuffer / 2) || t.rows == 1 ? 1 : kBuffer / t.n;
+      // An operand's row that many rows share is laid out for them even if they are longer.
+      const std::int64_t most = !contiguous ? kBuffer / 2 : t.rows * t.n >= 4 * kBuffer ? kManyRows : kLongRow;
+      const std::int64_t height = t.n >= most || t.rows == 1 ? 1 : kBuffer / t.n;
       const std::int64_t width = std::min(widest, t.n);
       for (int k = 0; k < BroadcastPlan::kOperands; ++k) x[k] = operands[k].from(t.at[k]);
       char* const out = static_cast<char*>(y) + t.out * size;
