@@ -45,27 +45,10 @@ TEST_CASE("prelu and its gradients are the definition, on every layout") {
 
 TEST_CASE("float32 prelu is the definition bit for bit at all lengths, special values included") {
   constexpr float infinite = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  for (const PReLUParams p : {PReLUParams{2, 3, 1},
-                              {2, 3, 7},
-                              {2, 3, 8},
-                              {2, 3, 15},
-                              {1, 2, 16},
-                              {2, 3, 17},
-                              {2, 1, 33},
-                              {1, 1, 4099},
-                              {1, 2, 8209},
-                              {1301, 7, 1},
-                              {11, 10, 1},
-                              {19, 50, 1},
-                              {5, 28, 1},
-                              {5, 8, 1},
-                              {3, 24, 1},
-                              {3, 29, 1},
-                              {2, 64, 1},
-                              {9, 127, 1},
-                              {3, 4099, 1},
-                              {1, 5, 1},
-                              {37, 1, 1}}) {
+  for (const PReLUParams p :
+       {PReLUParams{2, 3, 1}, {2, 3, 7},    {2, 3, 8},    {2, 3, 15},  {1, 2, 16},   {2, 3, 17}, {2, 1, 33},
+        {1, 1, 4099},         {1, 2, 8209}, {1301, 7, 1}, {11, 10, 1}, {19, 50, 1},  {5, 28, 1}, {5, 8, 1},
+        {3, 24, 1},           {3, 29, 1},   {2, 64, 1},   {9, 127, 1}, {3, 4099, 1}, {1, 5, 1},  {37, 1, 1}}) {
     const std::int64_t n = p.outer * p.channels * p.inner;
     auto x = test::numbers<float>(n, 1), dy = test::numbers<float>(n, 2);
     const auto w = test::numbers<float>(p.channels, 3);
