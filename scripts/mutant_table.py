@@ -463,6 +463,10 @@ def transposed_and_resized():
     yield Mutant("padded dimensions in the order of the shape", "src/kernels/pad.cpp",
                  "const std::size_t pair = std::size_t(p.rank - 1 - d) * 2;", "const std::size_t pair = std::size_t(d) * 2;",
                  "padding of one to three*")
+    yield Mutant("small planes without the value", "src/kernels/pad.cpp", "y[i] = own[source_[i]];",
+                 "y[i] = own[source_[i] % inputs_];", "*pad*")
+    yield Mutant("gradients of small planes overwritten", "src/kernels/pad.cpp",
+                 "T>(add ? static_cast<double>(dx[j]) + sum[j] : sum[j]);", "T>(add ? sum[j] : sum[j]);", "*pad*")
     yield Mutant("circular repeats what was cropped", "src/kernels/pad.cpp", "first = std::max<std::int64_t>(-left, 0), last = std::min(in, out - left);",
                  "first = 0, last = in;", "padding of one to three*")
     yield Mutant("linear places at the edges", places, "* (double(i) + 0.5) - 0.5;", "* double(i);",

@@ -179,8 +179,82 @@ template <class Body>
   }
 }
 
+/// Planes of few elements with short rows, for which what is done for a row would take longer than the row: where each
+/// output of a plane comes from.
+class SmallPlane {
+ public:
+  static constexpr std::int64_t kMost = 256, kFewestPlanes = 8;
+  /// Longer rows are copied, and gathered, faster each by itself.
+  static constexpr std::int64_t kLongestCopy = 10, kLongestGather = 16;
+
+  /// For elements of 64 bits the code is kept small.
+  template <class T>
+  static bool fits(const PadPlan& p, std::int64_t longest) {
+    if (sizeof(T) != sizeof(float)) return false;
+    const int d = p.rank - 1;
+    return p.planes >= kFewestPlanes && p.out[d] <= longest && rows(p.out, p.rank) <= kMost / longest &&
+           rows(p.in, p.rank) * p.in[d] < kMost;
+  }
+
+  TAPER_FOR_SIZE explicit SmallPlane(const PadPlan& p) : inputs_(rows(p.in, p.rank) * p.in[p.rank - 1]) {
+    const std::int64_t n = rows(p.out, p.rank);
+    const PadAxis last(p, p.rank - 1);
+    for (std::int64_t row = 0; row < n; ++row) {
+      const std::int64_t from = source_block(p, p.rank - 1, row);
+      for (std::int64_t i = 0; i < last.out; ++i) {
+        const std::int64_t j = last.source(i);
+        source_[outputs_++] =
+            static_cast<std::uint8_t>(from == kOutside || j == kOutside ? inputs_ : from * last.in + j);
+      }
+    }
+  }
+
+  std::int64_t work() const { return std::max<std::int64_t>(outputs_, 1); }
+
+  /// y_i = x_source(i), or `value`, for the planes [first, end).
+  template <class T>
+  void pad(const T* x, std::int64_t first, std::int64_t end, T* y, T value) const {
+    T own[kMost];
+    own[inputs_] = value;
+    x += first * inputs_, y += first * outputs_;
+    for (; first < end; ++first, x += inputs_, y += outputs_) {
+      std::copy_n(x, inputs_, own);
+      for (std::int64_t i = 0; i < outputs_; ++i) {
+        asm volatile("");  // vectors would be gathered
+        y[i] = own[source_[i]];
+      }
+    }
+  }
+  /// dx_j = the sum of dy_i over the outputs i that copy element j, or added to it, for the planes [first, end).
+  template <class T>
+  void pad_grad(const T* dy, std::int64_t first, std::int64_t end, T* dx, bool add) const {
+    double sum[kMost];
+    dy += first * outputs_, dx += first * inputs_;
+    for (; first < end; ++first, dy += outputs_, dx += inputs_) {
+      clear(sum, inputs_ + 1);
+      for (std::int64_t i = 0; i < outputs_; ++i) {
+        asm volatile("");
+        sum[source_[i]] += static_cast<double>(dy[i]);
+      }
+      for (std::int64_t j = 0; j < inputs_; ++j) {
+        asm volatile("");  // few: no vectors
+        dx[j] = static_cast<T>(add ? static_cast<double>(dx[j]) + sum[j] : sum[j]);
+      }
+    }
+  }
+
+ private:
+  std::int64_t inputs_, outputs_ = 0;
+  std::uint8_t source_[kMost];  ///< as many as there are inputs stands for the value
+};
+
 template <class T>
 [[gnu::noinline]] void pad_words(const PadPlan& p, const T* x, T* y, T value) {
+  if (SmallPlane::fits<T>(p, SmallPlane::kLongestCopy)) {
+    const SmallPlane plane(p);
+    return parallel_for(p.planes, plane.work(),
+                        [=, &plane](std::int64_t first, std::int64_t end) { plane.pad(x, first, end, y, value); });
+  }
   const PadAxis last(p, p.rank - 1);
   const PadEdges outer(last);
   const std::int64_t in = last.in, out = last.out, inside = last.inside(), n = last.behind() - inside,
@@ -239,6 +313,11 @@ template <class T>
 void pad_grad(const PadPlan& p, const T* dy, T* dx, bool add) {
   // What is added by nothing else is copied back.
   if (p.kind == PadKind::value && !add) return pad(inverse(p), dy, dx, T(0));
+  if (SmallPlane::fits<T>(p, SmallPlane::kLongestGather)) {
+    const SmallPlane plane(p);
+    return parallel_for(p.planes, plane.work(),
+                        [=, &plane](std::int64_t first, std::int64_t end) { plane.pad_grad(dy, first, end, dx, add); });
+  }
   const PadAxis last(p, p.rank - 1);
   const PadEdges edges(last);
   const std::int64_t in = last.in, out = last.out, inside = last.inside(), behind = last.behind();
