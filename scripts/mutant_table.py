@@ -471,6 +471,14 @@ def transposed_and_resized():
                  "first = 0, last = in;", "padding of one to three*")
     yield Mutant("linear places at the edges", places, "* (double(i) + 0.5) - 0.5;", "* double(i);",
                  "resizing agrees*")
+    twice = "images of twice the width*"
+    yield Mutant("blended pairs of a later tile without what is before it", kernel, "reads_before = first > 0;",
+                 "reads_before = false;", twice)
+    yield Mutant("the end of a row of blended pairs", kernel, "sum[-1] = sum[0], sum[columns.read] = sum[columns.read - 1];",
+                 "sum[-1] = sum[0], sum[columns.read] = 0;", twice)
+    yield Mutant("gradients of blended pairs beside a tile", kernel, "last = std::min(c + n + beside, p.axis[2].out);",
+                 "last = c + n;", twice)
+    yield Mutant("a fifth row overwrites four", kernel, "if (any_) all =", "if (false) all =", "*resiz*")
     yield Mutant("places of the sizes for a factor", "modules/upsample.cpp", "axis.step = 1 / o.scale_factor[d];",
                  "axis.step = 0;", "a factor is rounded down*")
     yield Mutant("align_corners dropped", "modules/upsample.cpp", "o.align_corners.value_or(false)", "false",

@@ -1,6 +1,7 @@
 #include "kernels/upsample.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/lanes.hpp"
@@ -48,9 +49,10 @@ class Columns {
   Source source_[kUpsampleTile];
 };
 
-/// Whether outputs 2 j and 2 j + 1 are copies of input j: what images are mostly resized by.
+/// Whether outputs 2 j and 2 j + 1 are copies of input j or lie a quarter beside it, as `is_nearest` says: what images
+/// are mostly resized by.
 [[maybe_unused]] TAPER_FOR_SIZE bool doubles(const Resampling& axis) {
-  return axis.is_nearest() && axis.out == 2 * axis.in && (axis.step == 0 || axis.step == 0.5);
+  return axis.rule != Resampling::Rule::aligned && axis.out == 2 * axis.in && (axis.step == 0 || axis.step == 0.5);
 }
 
 /// Whether elements of T have loops of their own for that.
@@ -122,9 +124,10 @@ struct ColumnTaps {
   TAPER_FOR_SIZE void show(const Axis& axis, std::int64_t first) {
     taps = kTapsOf<Axis>;
     is_nearest = axis.is_nearest();
-    is_doubled = kVectorWidth > 16 && doubles(axis);
+    is_doubled = kVectorWidth > 16 && taps == 2 && doubles(axis);
     count = std::min(kUpsampleTile, axis.out - first);
     from = source_of(axis, first).first;
+    reads_before = first > 0;
     read = source_of(axis, first + count - 1).second + 1 - from;
     in_order = read <= 4 * count;
     if (!in_order) read = taps * count;
@@ -142,11 +145,40 @@ struct ColumnTaps {
 
   std::int64_t count = 0, from = 0, read = 0;
   int taps = 0;
-  bool is_nearest = false, is_doubled = false, in_order = true;
+  bool is_nearest = false, is_doubled = false, in_order = true, reads_before = false;
   std::int64_t position[kMost];          ///< behind `from`, of what is read unless that is all in order
   std::int32_t place[4][kUpsampleTile];  ///< of what each column reads among that
   double weight[4][kUpsampleTile];
 };
+
+/// y_2j = y_2j+1 = x_j for j < n, by vectors V of which n elements fill one or more.
+template <class V>
+[[maybe_unused]] void copy_twice(const float* x, std::int64_t n, float* y) {
+  constexpr int kAll = sizeof(V) / sizeof(float);
+  constexpr auto kEach = std::make_integer_sequence<int, kAll>();
+  for (std::int64_t j = 0; j < n; j += kAll) {
+    const std::int64_t c = std::min(j, n - kAll);
+    V v;
+    std::memcpy(&v, x + c, sizeof v);
+    const V first = in_turns<0>(v, v, kEach), second = in_turns<1>(v, v, kEach);
+    std::memcpy(y + 2 * c, &first, sizeof v);
+    std::memcpy(y + 2 * c + kAll, &second, sizeof v);
+  }
+}
+
+/// y_2j and y_2j+1 lie a quarter before and behind x_j for j < n, at least kDoubles; x_-1 and x_n are read too.
+[[maybe_unused]] inline void blend_twice(const double* x, std::int64_t n, float* y) {
+  constexpr auto kEach = std::make_integer_sequence<int, kDoubles>();
+  for (std::int64_t j = 0; j < n; j += kDoubles) {
+    const std::int64_t c = std::min(j, n - kDoubles);
+    const Doubles middle = 0.75 * load(x + c);
+    const AsManyFloats before = as_floats(0.25 * load(x + c - 1) + middle),
+                       behind = as_floats(middle + 0.25 * load(x + c + 1)), first = in_turns<0>(before, behind, kEach),
+                       second = in_turns<1>(before, behind, kEach);
+    std::memcpy(y + 2 * c, &first, sizeof first);
+    std::memcpy(y + 2 * c + kDoubles, &second, sizeof second);
+  }
+}
 
 /// One tile of one row of outputs, from element `to` of y on, of the plane from element `from` of x on.
 using ForwardTile = void(const UpsampleParams& p, const ColumnTaps& columns, const Taps& d, const Taps& h,
@@ -167,33 +199,40 @@ void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps
       weights[count] = d.weight[i] * h.weight[j];
     }
   if (columns.is_nearest) {
-    constexpr int kAll = kLanes<T>;
-    if (kDoubling<T> && columns.is_doubled && columns.count >= 2 * kAll) {
-      constexpr auto kEach = std::make_integer_sequence<int, kAll>();
-      for (std::int64_t i = 0; i < columns.count; i += 2 * kAll) {
-        const std::int64_t c = std::min(i, columns.count - 2 * kAll);
-        const Vector<T> v = load(rows[0] + c / 2);
-        store<T>(in_turns<0>(v, v, kEach), y + c);
-        store<T>(in_turns<1>(v, v, kEach), y + c + kAll);
-      }
-      return;
+    if constexpr (kDoubling<T>) {
+      const std::int64_t n = columns.count / 2;
+      if (columns.is_doubled && n >= kLanes<T>) return copy_twice<Vector<T>>(rows[0], n, y);
+      if (columns.is_doubled && n >= kDoubles) return copy_twice<AsManyFloats>(rows[0], n, y);
     }
     for (std::int64_t c = 0; c < columns.count; ++c)
       y[c] = rows[0][columns.in_order ? columns.place[0][c] : columns.position[c]];
     return;
   }
   // sum_r = the sum of weight x at position r over depth and height
-  double sum[ColumnTaps::kMost + 1];
+  double with_ends[1 + ColumnTaps::kMost + 1], *const sum = with_ends + 1;
   sum[ColumnTaps::kMost] = -0.0;  // which readings of weight 0 have, so that they change nothing
   const auto total = [&](auto at) __attribute__((always_inline)) {
     auto all = weights[0] * at(rows[0]);
     for (int k = 1; k < count; ++k) all += weights[k] * at(rows[k]);
     return all;
   };
-  std::int64_t r = 0;
-  if (columns.in_order)
-    for (; r + kDoubles <= columns.read; r += kDoubles) store<double>(total(ElementsAt{r}), sum + r);
-  for (; r < columns.read; ++r) sum[r] = total(ElementAt{columns.in_order ? r : columns.position[r]});
+  if (columns.in_order && columns.read >= kDoubles) {
+    for (std::int64_t r = 0; r < columns.read; r += kDoubles) {
+      const std::int64_t at = std::min(r, columns.read - kDoubles);
+      store<double>(total(ElementsAt{at}), sum + at);
+    }
+  } else {
+    for (std::int64_t r = 0; r < columns.read; ++r)
+      sum[r] = total(ElementAt{columns.in_order ? r : columns.position[r]});
+  }
+  if constexpr (kDoubling<T>) {
+    if (const std::int64_t n = columns.count / 2; columns.is_doubled && n >= kDoubles) {
+      // A tile reads one position before its own and one behind, but where the row ends, whose last element goes on.
+      const std::int64_t before = columns.reads_before ? 1 : 0;
+      sum[-1] = sum[0], sum[columns.read] = sum[columns.read - 1];
+      return blend_twice(sum + before, n, y);
+    }
+  }
   // y_c = the sum of weight times sum at the places that column c reads
   const auto term = [&](int k, std::int64_t c) { return columns.weight[k][c] * sum[columns.place[k][c]]; };
   for (std::int64_t c = 0; c < columns.count; ++c) {
@@ -266,24 +305,58 @@ double weight_of(const CubicResampling::Source& s, std::int64_t j) {
   return weight;
 }
 
+/// Rows with a weight each, a few of which are added up in one pass.
+template <class T>
+class WeightedRows {
+ public:
+  /// sum_i += weight * row_i for i < n, sooner or later; the first rows are not added to what is there.
+  void add(double weight, const T* row, std::int64_t n, double* sum) {
+    weights_[count_] = weight;
+    rows_[count_++] = row;
+    if (count_ == kTogether) flush(n, sum);
+  }
+  /// Adds what is left; false if there was nothing.
+  bool finish(std::int64_t n, double* sum) {
+    if (count_ > 0) flush(n, sum);
+    return any_;
+  }
+
+ private:
+  static constexpr int kTogether = 4;
+
+  [[gnu::noinline]] void flush(std::int64_t n, double* sum) {
+    const auto total = [&](auto at) __attribute__((always_inline)) {
+      auto all = weights_[0] * at(rows_[0]);
+      if (any_) all = at(static_cast<const double*>(sum)) + all;
+      for (int k = 1; k < count_; ++k) all += weights_[k] * at(rows_[k]);
+      return all;
+    };
+    std::int64_t i = 0;
+    for (; i + kDoubles <= n; i += kDoubles) store<double>(total(ElementsAt{i}), sum + i);
+    for (; i < n; ++i) sum[i] = total(ElementAt{i});
+    any_ = true;
+    count_ = 0;
+  }
+
+  double weights_[kTogether];
+  const T* rows_[kTogether];
+  int count_ = 0;
+  bool any_ = false;
+};
+
 /// sum_i = the sum of weight * dy_i over the rows of outputs that read input row (d, h) of a plane; false if there are
 /// none.
 template <class Axis, class T>
 bool gather_rows(const UpsampleParams& p, Remembered<Resampling>& depth, Remembered<Axis>& height, std::int64_t d,
                  std::int64_t h, const T* dy, std::int64_t n, double* sum) {
   const IndexRange over_d = depth.over(d), over_h = height.over(h);
-  bool any = false;
+  WeightedRows<T> rows;
   for (std::int64_t i = over_d.first; i < over_d.last; ++i)
     for (std::int64_t j = over_h.first; j < over_h.last; ++j) {
       const double weight = weight_of(depth.at(i), d) * weight_of(height.at(j), h);
-      if (weight == 0) continue;
-      const T* const row = dy + (i * p.axis[1].out + j) * p.axis[2].out;
-      if (!any) std::fill_n(sum, n, 0.0);
-      any = true;
-      TAPER_INDEPENDENT_TURNS
-      for (std::int64_t c = 0; c < n; ++c) sum[c] += weight * static_cast<double>(row[c]);
+      if (weight != 0) rows.add(weight, dy + (i * p.axis[1].out + j) * p.axis[2].out, n, sum);
     }
-  return any;
+  return rows.finish(n, sum);
 }
 
 template <class Axis>
@@ -308,11 +381,50 @@ void forward(const UpsampleParams& p, const Axis& over_height, const Axis& over_
   });
 }
 
+/// The elements x_0, x_2, ... of two vectors (`kFrom` = 0), or x_1, x_3, ...: those of both in turns.
+template <int kFrom, int... L>
+[[gnu::always_inline]] inline Doubles every_second(const double* x, std::integer_sequence<int, L...>) {
+  return __builtin_shufflevector(load(x), load(x + kDoubles), (L / 2 * 2 + kFrom + L % 2 * kDoubles)...);
+}
+/// What `every_second` put in turns in order.
+template <int... L>
+[[gnu::always_inline]] inline AsManyFloats in_order(AsManyFloats v, std::integer_sequence<int, L...>) {
+  return __builtin_shufflevector(v, v, (L % (kDoubles / 2) * 2 + L / (kDoubles / 2))...);
+}
+
+/// dx_j = the sum of what its pair of outputs gathered where these are its copies, else what they and those beside them
+/// send to the input that they were blended from; or added to it. One double behind sum_2n may be loaded.
+template <class T>
+[[gnu::noinline]] void join_pairs(const double* sum, std::int64_t n, bool are_copies, T* dx, bool add) {
+  constexpr auto kEach = std::make_integer_sequence<int, kDoubles>();
+  std::int64_t j = 0;
+  if constexpr (kDoubling<T>)
+    for (; j < n && n >= kDoubles && !add; j += kDoubles) {
+      j = std::min(j, n - kDoubles);
+      const double* const at = sum + 2 * j;
+      Doubles all = every_second<0>(at, kEach);
+      if (are_copies)
+        all += every_second<1>(at, kEach);
+      else
+        all = 0.25 * every_second<0>(at - 1, kEach) + 0.75 * all + 0.75 * every_second<1>(at, kEach) +
+              0.25 * every_second<0>(at + 2, kEach);
+      const AsManyFloats v = in_order(as_floats(all), kEach);
+      std::memcpy(dx + j, &v, sizeof v);
+    }
+  for (; j < n; ++j) {
+    const double* const at = sum + 2 * j;
+    const double all = are_copies ? at[0] + at[1] : 0.25 * at[-1] + 0.75 * at[0] + 0.75 * at[1] + 0.25 * at[2];
+    dx[j] = static_cast<T>(add ? static_cast<double>(dx[j]) + all : all);
+  }
+}
+
 template <class Axis, class T>
 void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over_width, const T* dy, T* dx, bool add) {
   const std::int64_t height = p.axis[1].in, width = p.axis[2].in, rows = p.axis[0].in * height;
   if (p.planes <= 0 || rows <= 0) return;
   const bool is_doubled = kDoubling<T> && std::is_same_v<Axis, Resampling> && doubles(over_width);
+  // A quarter of what lies beside a tile of blended pairs reaches it.
+  const std::int64_t beside = is_doubled && !over_width.is_nearest() ? 1 : 0;
   // dx_j = sum of dy_i times the weight with which output i reads j
   parallel_for(p.planes * rows, outputs(p) / rows + width, [&](std::int64_t begin, std::int64_t end) {
     Columns<Axis> columns(over_width);
@@ -324,22 +436,21 @@ void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over
       bool is_written = false;
       for (std::int64_t c = 0; c < p.axis[2].out; c += kUpsampleTile) {
         columns.show(c);
-        double sum[kUpsampleTile];
-        if (!gather_rows(p, depths, heights, row / height, row % height, dy + plane * outputs(p) + c, columns.count(),
-                         sum))
+        const std::int64_t n = columns.count(), first = std::max<std::int64_t>(c - beside, 0),
+                           last = std::min(c + n + beside, p.axis[2].out);
+        double with_ends[1 + kUpsampleTile + 2], *const sum = with_ends + 1;
+        if (!gather_rows(p, depths, heights, row / height, row % height, dy + plane * outputs(p) + first, last - first,
+                         sum + first - c))
           continue;
         if (is_doubled) {
           is_written = true;
-          T* const to = dx + unit * width + c / 2;
-          const std::int64_t pairs = columns.count() / 2;
-          TAPER_INDEPENDENT_TURNS
-          for (std::int64_t j = 0; j < pairs; ++j) {
-            const double both = sum[2 * j] + sum[2 * j + 1];
-            to[j] = static_cast<T>(add ? static_cast<double>(to[j]) + both : both);
-          }
+          // Where the row ends, its last element goes on.
+          if (first == c) sum[-1] = sum[0];
+          if (last == c + n) sum[n] = sum[n - 1];
+          join_pairs(sum, n / 2, beside == 0, dx + unit * width + c / 2, add);
           continue;
         }
-        for (std::int64_t i = 0; i < columns.count(); ++i) gather.take(columns[i], sum[i]);
+        for (std::int64_t i = 0; i < n; ++i) gather.take(columns[i], sum[i]);
       }
       if (!is_written) gather.finish(gather);
     }

@@ -106,7 +106,7 @@ double dot(const Values& a, const Values& b, bool magnitude) {
 }  // namespace
 
 TEST_CASE("images of twice the width agree with the definition") {
-  for (const Axis::Mode mode : {Axis::nearest, Axis::nearest_exact})
+  for (const Axis::Mode mode : {Axis::nearest, Axis::nearest_exact, Axis::linear, Axis::cubic})
     for (const double factor : {0.0, 2.0})
       for (std::int64_t in = 1; in <= 900; in += in < 40 ? 1 : 71) {
         UpsampleCase c;
