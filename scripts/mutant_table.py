@@ -60,6 +60,10 @@ def average_pools():
     yield Mutant("the last windows side by side left out", tiles, "sum(&line, 1, rest, k, 1, 0, false);", "", "*average*")
     yield Mutant("gradients of windows side by side of the first vector", tiles, "some_from<Ints>(v * kWidth, k * kWidth)",
                  "some_from<Ints>(0, k * kWidth)", "*average*")
+    tiny = "src/kernels/avg_pool_tiny.hpp"
+    yield Mutant("tiny planes by the first divisor", tiny, "static_cast<float>(sum / w.divisor);",
+                 "static_cast<float>(sum / windows_[0].divisor);", "random 2-d and 3-d average pools*")
+    yield Mutant("the last window of tiny planes alone", tiny, "to[j] += g;", "to[j] = g;", "random 2-d and 3-d average pools*")
     yield Mutant("few rows of gradients side by side", "src/kernels/avg_pool_small.hpp",
                  "const std::int64_t step = in_order ? kFew", "const std::int64_t step = in_order ? kFew + 1",
                  "gradients of small windows too many*")

@@ -7,6 +7,7 @@
 #include "kernels/average_runs.hpp"
 #include "kernels/avg_pool_pass.hpp"
 #include "kernels/avg_pool_tiles.hpp"
+#include "kernels/avg_pool_tiny.hpp"
 #include "kernels/avg_pool_uneven.hpp"
 #include "kernels/spread_runs.hpp"
 
@@ -189,8 +190,22 @@ void join_planes(Pool& p) {
   p.planes = 1;
 }
 
+/// From elements to windows, as which the loops for tiny planes know a pool.
+[[maybe_unused]] TAPER_FOR_SIZE average::Course forward_of(const Pool& p) {
+  return {p, elements_of_windows(p.d), elements_of_windows(p.h), elements_of_windows(p.w), false};
+}
+
 template <class T>
 void pass(Pool& p, bool backward, const T* x, T* y, bool add) {
+  if constexpr (average::kHasSmall && sizeof(T) == sizeof(float)) {
+    const average::Course windows = forward_of(p);
+    if (average::TinyPlanes::fits(windows)) {
+      const average::TinyPlanes tiny(windows);
+      return parallel_for(p.planes, tiny.work(), [=, &tiny](std::int64_t first, std::int64_t last) {
+        backward ? tiny.spread(x, y, add, first, last) : tiny.average(x, y, first, last);
+      });
+    }
+  }
   join_rows(p);
   join_planes(p);
   const auto reads = backward ? windows_over_elements : elements_of_windows;
