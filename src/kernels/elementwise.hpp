@@ -154,31 +154,19 @@ struct Rsqrt {
   }
 };
 
-struct Sin {
+/// sin x or, with `cosine` = 1, cos x: one record, so that there is one copy of much code.
+struct Sine {
   static constexpr Needs needs = Needs::input;
   static constexpr int cost = 16;
   static constexpr bool packs = true;
+  std::uint32_t cosine = 0;
   template <class T>
   T f(T x) const {
-    return vector_sine(x, 0);
+    return vector_sine(x, cosine);
   }
   template <class T>
   T grad(T dy, T x) const {
-    return dy * vector_sine(x, 1);
-  }
-};
-
-struct Cos {
-  static constexpr Needs needs = Needs::input;
-  static constexpr int cost = 16;
-  static constexpr bool packs = true;
-  template <class T>
-  T f(T x) const {
-    return vector_sine(x, 1);
-  }
-  template <class T>
-  T grad(T dy, T x) const {
-    return -dy * vector_sine(x, 0);
+    return dy * (cosine != 0 ? Element<T>(-1) : Element<T>(1)) * vector_sine(x, 1 - cosine);
   }
 };
 

@@ -20,7 +20,8 @@ void map(const T* x, T* y, std::int64_t n, const F& f) {
   // y_i = f(x_i)
   parallel_for(n, F::cost, [x, y, f](std::int64_t first, std::int64_t last) {
     if constexpr (kTakesPacks<F>) {
-      for (AnyPack at{first, last}; at; at.next<T>()) at.store(y, f.f(at(x)));
+      const F mine = f;  // which stays in registers where a function may be called
+      for (AnyPack at{first, last}; at; at.next<T>()) at.store(y, mine.f(at(x)));
     } else {
       TAPER_INDEPENDENT_TURNS
       for (std::int64_t i = first; i < last; ++i) y[i] = f.f(x[i]);
@@ -34,8 +35,9 @@ void map_grad(const T* dy, const T* v, T* dx, std::int64_t n, const F& f, bool a
   // dx_i = f'(v_i) dy_i
   parallel_for(n, F::cost, [=](std::int64_t first, std::int64_t last) {
     if constexpr (kTakesPacks<F>) {
+      const F mine = f;
       for (AnyPack at{first, last}; at; at.next<T>()) {
-        const Vector<T> d = f.grad(at(dy), at(saved));
+        const Vector<T> d = mine.grad(at(dy), at(saved));
         at.store(dx, add ? at(dx) + d : d);
       }
     } else if (add) {

@@ -30,8 +30,8 @@ constexpr Op kRsqrt = map_op<kernels::Rsqrt>("rsqrt", "dx = -dy * y^3 / 2");
 constexpr Op kReciprocal = map_op<kernels::Reciprocal>("reciprocal", "dx = -dy * y^2");
 constexpr Op kAbs = map_op<kernels::Abs>("abs", "dx = dy * sign(x)");
 constexpr Op kSign = map_op<kernels::Sign>("sign", "dx = 0");
-constexpr Op kSin = map_op<kernels::Sin>("sin", "dx = dy * cos(x)");
-constexpr Op kCos = map_op<kernels::Cos>("cos", "dx = -dy * sin(x)");
+constexpr Op kSin = map_op<kernels::Sine>("sin", "dx = dy * cos(x)");
+constexpr Op kCos = map_op<kernels::Sine>("cos", "dx = -dy * sin(x)");
 constexpr Op kTanh = map_op<kernels::Tanh>("tanh", "dx = dy * (1 - y^2)");
 constexpr Op kSigmoid = map_op<kernels::Sigmoid>("sigmoid", "dx = dy * y * (1 - y)");
 constexpr Op kRelu = map_op<kernels::Relu>("relu", "dx = dy where y > 0, else 0");
@@ -58,8 +58,8 @@ Tensor log1p(const Tensor& x) { return map<kernels::Log1p>(kLog1p, x); }
 Tensor sqrt(const Tensor& x) { return map<kernels::Sqrt>(kSqrt, x); }
 Tensor rsqrt(const Tensor& x) { return map<kernels::Rsqrt>(kRsqrt, x); }
 Tensor reciprocal(const Tensor& x) { return map<kernels::Reciprocal>(kReciprocal, x); }
-Tensor sin(const Tensor& x) { return map<kernels::Sin>(kSin, x); }
-Tensor cos(const Tensor& x) { return map<kernels::Cos>(kCos, x); }
+Tensor sin(const Tensor& x) { return map<kernels::Sine>(kSin, x); }
+Tensor cos(const Tensor& x) { return map(kCos, x, kernels::Sine{.cosine = 1}); }
 Tensor tanh(const Tensor& x) { return map<kernels::Tanh>(kTanh, x); }
 Tensor sigmoid(const Tensor& x) { return map<kernels::Sigmoid>(kSigmoid, x); }
 Tensor relu(const Tensor& x) {
