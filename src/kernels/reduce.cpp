@@ -71,14 +71,27 @@ double sum_of_squares(const T* x, std::int64_t n) {
   if constexpr (kVectorWidth != 32 || sizeof(T) != sizeof(float)) {  // the library is kept small
     return sum_of_squares(x, n, 0);
   } else {
-    // Two at a time, as far as possible: some processors with AVX2 convert and add more slowly beside `fused`.
-    const std::int64_t half = n / 2;
-    const double last = n % 2 != 0 ? static_cast<double>(x[n - 1]) : 0;
-    const auto squares = [ x, y = x + half ](auto at) __attribute__((always_inline)) {
-      const auto a = at(x), b = at(y);
-      return fused(b, b, a * a);
-    };
-    return sum_of(half, squares) + last * last;
+    // Four vectors a sum: some processors with AVX2 convert and add more slowly beside `fused`, and a row's end waits
+    // for every sum that is to be joined.
+    Doubles sum{};
+    std::int64_t i = 0;
+    for (; i + 4 * kDoubles <= n; i += 4 * kDoubles) {
+      Doubles some{};
+#pragma GCC unroll 4
+      for (int v = 0; v < 4; ++v) {
+        const Doubles a = ElementsAt{i + v * kDoubles}(x);
+        some = v == 0 ? a * a : fused(a, a, some);
+      }
+      sum += some;
+    }
+    for (; i + kDoubles <= n; i += kDoubles) {
+      const Doubles a = ElementsAt{i}(x);
+      sum = fused(a, a, sum);
+    }
+    double rest = 0;
+    for (; i < n; ++i) rest += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    Doubles all[] = {sum};
+    return fold(all) + rest;
   }
 }
 
