@@ -299,6 +299,9 @@ def losses():
                  "*extremes spread their gradient*")
     yield Mutant("exponentials vanish before they are 0", "src/kernels/vector_math.hpp", "by_size<V>(-104, -746);",
                  "by_size<V>(-103, -746);", "*every function of one element*")
+    yield Mutant("exponentials of what is masked are 1", "src/kernels/vector_math.hpp",
+                 "is_all_from(-kLeastPower<FullFloat>, -x) ? FullFloat{}",
+                 "is_all_from(-kLeastPower<FullFloat>, -x) ? FullFloat{} + 1", "vectorised maps follow*")
     file = "src/kernels/cross_entropy.cpp"
     yield Mutant("label smoothing without the class weights", file, "surprise : surprise * at(weight);",
                  "surprise : surprise;", "cross entropy*")

@@ -222,6 +222,11 @@ template <class V>
 inline V magnitude_of(V x) {
   return std::bit_cast<V>(std::bit_cast<BitsOf<V>>(x) & ~sign_bits<V>());
 }
+/// -|x|
+template <class V>
+inline V negative_of(V x) {
+  return std::bit_cast<V>(std::bit_cast<BitsOf<V>>(x) | sign_bits<V>());
+}
 /// `magnitude`, which has no sign, with that of x.
 template <class V>
 inline V with_sign_of(V magnitude, V x) {

@@ -98,26 +98,44 @@ inline V vector_exp_negative(V x) {
   return scaled_down(unless_vanishing(x, 1 + rest), shifted);
 }
 
-/// Whether e^x is a normal number in all lanes, where that saves operations.
+/// `vector_exp` by these parts.
+template <class V>
+inline V exp_anywhere(V x) {
+  x = at_most<V>(by_size<V>(89, 710), x);
+  const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, x));
+  return scaled_by_power(unless_vanishing(x, 1 + rest), shifted);
+}
+
+/// Whether e^x and e^-x are normal numbers in all lanes, where that saves operations.
 template <class V>
 inline bool has_normal_power([[maybe_unused]] V x) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
-  if constexpr (std::is_same_v<V, FullFloat>) return is_all_within(-87, 87, x);
+  if constexpr (std::is_same_v<V, FullFloat>) return is_all_from(-87, negative_of(x));
 #endif
   return false;
 }
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+/// `exp_anywhere`, where not all have a normal power; masks make many 0.
+[[gnu::noinline]] inline FullFloat exp_beyond(FullFloat x) {
+  return is_all_from(-kLeastPower<FullFloat>, -x) ? FullFloat{} : exp_anywhere(x);
+}
+#endif
+
 /// e^x: 0.9 ulp.
 template <class V>
 inline V vector_exp(V x) {
-  x = at_most<V>(by_size<V>(89, 710), x);
 #ifdef __AVX512F__
-  if constexpr (kInPieces<V>) return all_or_one(exp_in_pieces, x);
-#endif
-  const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, x));
-  if (has_normal_power(x)) [[likely]]
+  if constexpr (kInPieces<V>) return all_or_one(exp_in_pieces, at_most<V>(89, x));
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<V, FullFloat>) {
+    if (!has_normal_power(x)) [[unlikely]]
+      return exp_beyond(x);
+    const auto [shifted, rest] = exp_parts(x);
     return moved_by_power(1 + rest, shifted);
-  return scaled_by_power(unless_vanishing(x, 1 + rest), shifted);
+  }
+#endif
+  return exp_anywhere(x);
 }
 
 /// c (e^x - 1) for x <= 0, where c is `factor` + `beyond`; elsewhere unspecified, NaN for NaN: 1.9 ulp.
@@ -292,7 +310,7 @@ template <class V>
 inline V vector_sigmoid(V x, V beyond = V{}) {
   using T = Element<V>;
   // e^-|x| cannot overflow; where it is small, e / (1 + e) = e - e e / (1 + e) loses less.
-  const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, -magnitude_of(x)), beyond);
+  const auto [shifted, rest] = exp_parts(at_least<V>(kLeastPower<V>, negative_of(x)), beyond);
   const V e = has_normal_power(x) ? moved_by_power(1 + rest, shifted) : scaled_down(1 + rest, shifted);
   const V y = (x < 0 ? e : each<V>(1)) / (1 + e);
   return ((x < 0) & (e < T(0.5))) ? fused(-e, y, e) : y;

@@ -125,7 +125,7 @@ template <class V>
   if constexpr (std::is_same_v<V, FullFloat>) {
     V y = nearest_sine(x, cosine);
     if (cosine == 0) y = x == 0 ? x : y;
-    return is_all_from(-kNearAngle, -magnitude_of(x)) ? y : with_any_sines(x, y, kNearAngle, cosine);
+    return is_all_from(-kNearAngle, negative_of(x)) ? y : with_any_sines(x, y, kNearAngle, cosine);
   }
 #endif
   return any_sine(x, cosine);

@@ -367,6 +367,10 @@ TEST_CASE("vectorised maps follow PyTorch at infinities, NaN, zeros and the ends
   const std::vector<float> far = {-105, -200, -700, -999, -1001, -1e6f, -3e38f};
   CHECK(same_values(mapped<Exp>(far), std::vector<float>(7)));
   CHECK(same_values(mapped<Sigmoid>(far), std::vector<float>(7)));
+  std::vector<float> masked(35, -inf), powers(35);
+  masked[9] = nan, masked[20] = 0, masked[30] = -104;
+  powers[9] = nan, powers[20] = 1;
+  CHECK(same_values(mapped<Exp>(masked), powers));
   CHECK(same_values(mapped<Log>(x), {inf, nan, nan, -inf, nan, 4.48863637f, 4.48300255f, nan, nan}));
   CHECK(same_values(mapped<Log>(std::vector<float>{tiny}), {-103.278929f}));
   CHECK(same_values(mapped<Log1p>(std::vector<float>{inf, -inf, nan, -1, -2, tiny}), {inf, nan, nan, -inf, nan, tiny}));
