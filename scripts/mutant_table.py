@@ -226,6 +226,16 @@ def convolutions():
     yield Mutant("few products' results overwritten", few, "y[i * step] = (add ? y[i * step] : 0) + some[i];",
                  "y[i * step] = some[i];", test)
     yield Mutant("few products of the first group", few, "s.groups > 1 ? unit % s.groups : 0", "0", test)
+    flat, test = "src/kernels/conv_flat.cpp", "a convolution with one channel a group of small planes*"
+    yield Mutant("small planes read beyond the end of the signal", flat,
+                 "at + high_ + parts * kLane <= s_.batch * s_.groups * s_.signal_size", "true", test)
+    yield Mutant("small planes read in front of the signal", flat, "at + low_ >= 0", "true", test)
+    yield Mutant("gradients of small planes read beyond their end", flat,
+                 "(s.batch * s.groups - plane) * size < flat.parts * kLane", "false", test)
+    yield Mutant("sums of the last small planes stored beyond the end", flat,
+                 "(last - plane) * s.result_size >= flat.parts * kLane", "true", test)
+    yield Mutant("gradients behind small planes times zero", flat, "inside[i == (flat.parts - 1) * kLane]", "inside[0]",
+                 test)
     yield Mutant("weights' gradient of positions one apart", weight, "h * slab.step[1] * line + l * slab.step[2];",
                  "h * line + l;", "convolutions agree*")
 

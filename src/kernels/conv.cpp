@@ -5,6 +5,7 @@
 
 #include "kernels/conv_depthwise.hpp"
 #include "kernels/conv_few.hpp"
+#include "kernels/conv_flat.hpp"
 #include "kernels/conv_geometry.hpp"
 #include "kernels/conv_planes.hpp"
 #include "kernels/conv_short.hpp"
@@ -344,6 +345,7 @@ void run(const Sweep* sweeps, int count, const T* x, const T* w, const T* b, T* 
 template <class T>
 void conv_forward(const ConvParams& params, const T* x, const T* w, const T* b, T* y, bool add) {
   const ConvParams p = merged(params);
+  if (p.in_channels == p.groups && flat_sum(forward_sweep(p), x, w, b, y, add)) return;
   if (!add && short_forward(p, x, w, b, y)) return;
   const std::int64_t out = outputs(p);
   if (p.batch <= 0 || p.out_channels <= 0 || out <= 0) return;
@@ -378,6 +380,7 @@ void conv_backward_input(const ConvParams& params, const T* dy, const T* w, T* d
   const bool is_listed = sizeof(T) == sizeof(float) && !nothing && count <= kMostTurns;
   for (std::int64_t i = 0; is_listed && i < count; ++i) sweeps[i] = sweep(i);
   const int listed = static_cast<int>(count);
+  if (is_listed && count == 1 && flat_sum(sweeps[0], dy, w, b, dx, add)) return;
   if (is_listed && (depthwise_sum(sweeps, listed, dy, w, b, dx, add) || few_sum(sweeps, listed, dy, w, b, dx, add) ||
                     turned_sum(sweeps, listed, dy, w, b, dx, add)))
     return;

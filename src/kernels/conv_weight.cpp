@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "kernels/conv.hpp"
+#include "kernels/conv_flat.hpp"
 #include "kernels/conv_geometry.hpp"
 #include "kernels/conv_short.hpp"
 #include "kernels/conv_slab.hpp"
@@ -419,6 +420,7 @@ void conv_backward_weight(const ConvParams& params, const T* dy, const T* x, T* 
     return;
   }
   const Sweep sweep = forward_sweep(p);
+  if (flat_gradient(sweep, dy, x, dw, add)) return;
   if (!slab_gradient(sweep.lines_only ? sweep.stacked() : sweep, depth, dy, x, dw, add))
     packed_gradient(p, sweep, dy, x, dw, add);
 }
@@ -442,8 +444,9 @@ template <class T>
 void conv_backward_parameters(const ConvParams& params, const T* dy, const T* x, T* dw, bool add_dw, T* db,
                               bool add_db) {
   const ConvParams p = merged(params);
-  if (dw != nullptr && short_backward_parameters(p, dy, x, dw, add_dw, db, add_db)) return;
-  if (dw != nullptr) conv_backward_weight(p, dy, x, dw, add_dw);
+  const bool flat = dw != nullptr && p.in_channels == p.groups && flat_gradient(forward_sweep(p), dy, x, dw, add_dw);
+  if (dw != nullptr && !flat && short_backward_parameters(p, dy, x, dw, add_dw, db, add_db)) return;
+  if (dw != nullptr && !flat) conv_backward_weight(p, dy, x, dw, add_dw);
   if (db != nullptr) conv_backward_bias(p, dy, db, add_db);
 }
 

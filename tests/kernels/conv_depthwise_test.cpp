@@ -1,4 +1,5 @@
 #include "support/conv_problem.hpp"
+#include "support/guarded.hpp"
 
 using namespace taper::kernels;
 using namespace taper::test;
@@ -96,4 +97,79 @@ TEST_CASE("a strided convolution with one channel a group keeps what is no numbe
     else
       CHECK(std::isfinite(y[i]));
   }
+}
+
+namespace {
+
+/// One channel a group of planes as wide as their results.
+ConvParams same_plane(std::int64_t batch, std::int64_t groups, std::int64_t height, std::int64_t width,
+                      std::int64_t tall, std::int64_t wide, std::int64_t down, std::int64_t dilation = 1) {
+  ConvParams p{.batch = batch, .in_channels = groups, .out_channels = groups, .groups = groups};
+  p.in[1] = height, p.in[2] = width, p.kernel[1] = tall, p.kernel[2] = wide;
+  p.padding[1] = down, p.padding[2] = dilation * (wide - 1) / 2, p.dilation[1] = p.dilation[2] = dilation;
+  for (int d = 1; d < 3; ++d) p.out[d] = p.in[d] + 2 * p.padding[d] - p.dilation[d] * (p.kernel[d] - 1);
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("a convolution with one channel a group of small planes agrees with its definition") {
+  // One part of a vector, one vector, and all numbers of vectors that are summed together; planes taller than their
+  // results and less tall; taps that reach no element; many samples, whose sums are joined; kernels of fewer taps than
+  // are summed beside each other.
+  for (const auto& p :
+       {same_plane(5, 7, 1, 7, 1, 3, 0), same_plane(3, 11, 1, 13, 1, 5, 0), same_plane(67, 3, 1, 25, 1, 3, 0),
+        same_plane(2, 5, 1, 31, 1, 5, 0), same_plane(3, 7, 1, 43, 1, 3, 0), same_plane(19, 2, 4, 4, 3, 3, 1),
+        same_plane(11, 3, 5, 5, 3, 3, 1), same_plane(7, 5, 7, 7, 3, 3, 1), same_plane(5, 3, 8, 6, 5, 3, 2),
+        same_plane(13, 2, 14, 13, 3, 3, 1), same_plane(5, 7, 7, 5, 3, 3, 0), same_plane(5, 7, 3, 5, 2, 3, 2),
+        same_plane(5, 7, 6, 5, 3, 3, 2, 2), same_plane(5, 7, 2, 3, 3, 5, 3), same_plane(3, 5, 1, 2, 1, 7, 0),
+        same_plane(31, 3, 9, 7, 2, 1, 0), same_plane(5, 3, 17, 19, 3, 3, 1), same_plane(3, 5, 1, 1, 5, 5, 2)}) {
+    check_sums(p);
+    const Problem<float> problem(p);
+    auto added = problem.run(p, true, 2.0f).dw;
+    for (float& v : added) v -= 2;
+    const auto fresh = problem.run(p).dw;
+    CHECK(relative_error(added, {fresh.begin(), fresh.end()}) < 2 * tolerance<float>());
+    CHECK(same_on_any_threads([&] { return problem.run(p).dw; }));
+  }
+}
+
+TEST_CASE("a convolution with one channel a group of small planes keeps what is no number in its plane") {
+  for (const auto& p : {same_plane(4, 5, 1, 11, 1, 3, 0), same_plane(4, 5, 7, 5, 3, 3, 1)}) {
+    Problem<float> problem(p);
+    const std::size_t plane = size(volume(p.in)), channel = 2;
+    const auto fresh = problem.run(p);
+    // All of one plane of each side, in the last sample but one.
+    const std::size_t first = (2 * 5 + channel) * plane;
+    std::fill_n(problem.x.begin() + first, plane, NAN);
+    std::fill_n(problem.dy.begin() + first, plane, INFINITY);
+    const auto r = problem.run(p);
+    for (std::size_t i = 0; i < r.y.size(); ++i) {
+      CAPTURE(i);
+      const bool is_other = i < first || i >= first + plane;
+      CHECK(std::isfinite(r.y[i]) == is_other);
+      CHECK(std::isfinite(r.dx[i]) == is_other);
+    }
+    const std::size_t taps = size(volume(p.kernel));
+    for (std::size_t i = 0; i < r.dw.size(); ++i) CHECK(std::isfinite(r.dw[i]) == (i / taps != channel));
+    CHECK(std::equal(r.y.begin(), r.y.begin() + std::ptrdiff_t(first), fresh.y.begin()));
+  }
+}
+
+TEST_CASE("a convolution with one channel a group of small planes stays between the ends of its arrays") {
+  for (const auto& p : {same_plane(3, 5, 1, 11, 1, 3, 0), same_plane(3, 5, 1, 2, 1, 7, 0),
+                        same_plane(4, 5, 7, 5, 3, 3, 1), same_plane(2, 5, 8, 8, 3, 3, 1)})
+    for (const bool at_end : {false, true}) {
+      CAPTURE(p.in[1], p.in[2], at_end);
+      const Problem<float> problem(p);
+      const auto expected = problem.run(p);
+      const Guarded<float> x(problem.x, at_end), w(problem.w, at_end), b(problem.b, at_end), dy(problem.dy, at_end),
+          y(expected.y, at_end), dx(expected.dx, at_end), dw(expected.dw, at_end);
+      conv_forward(p, x.data, w.data, b.data, y.data);
+      conv_backward_input(p, dy.data, w.data, dx.data, false);
+      conv_backward_weight(p, dy.data, x.data, dw.data, false);
+      CHECK(std::equal(expected.y.begin(), expected.y.end(), y.data));
+      CHECK(std::equal(expected.dx.begin(), expected.dx.end(), dx.data));
+      CHECK(std::equal(expected.dw.begin(), expected.dw.end(), dw.data));
+    }
 }
