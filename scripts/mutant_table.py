@@ -575,6 +575,8 @@ def max_pools():
                  short)
     yield Mutant("columns of the next row in windows two columns apart", halves,
                  "+ across.kernel > p.w.in;", "+ across.kernel > p.w.in + 1;", "*max pool*," + short)
+    yield Mutant("several windows taken for a single one", "src/kernels/max_pool_plan.hpp",
+                 "q.out[i] == 1 && q.kernel[i] < q.in[i]", "q.kernel[i] < q.in[i]", "*max pool*")
     yield Mutant("planes paired though their rows are long", halves, "planes = n <= kHalf && s.rows", "planes = s.rows", short)
     yield Mutant("the last plane paired with one that is not there", halves, "last - first >= 2 * rows", "last > first", short)
     yield Mutant("a row kept for all windows", halves, "if (at != kept_at) {", "if (kept_at == s.size) {", "*max pool*," + short)

@@ -21,10 +21,12 @@ struct MaxPool {
 
 TAPER_FOR_SIZE inline MaxPool make_max_pool(const SlidingPoolParams& q) {
   const auto axis = [&](int i) {
+    // A single window never moves: its stride may be one that small windows have loops for.
+    const bool is_single = q.out[i] == 1 && q.kernel[i] < q.in[i] && q.kernel[i] <= 3 && q.stride[i] > 2;
     return PoolAxis{q.in[i],
                     q.out[i],
                     {.kernel = q.kernel[i],
-                     .stride = q.stride[i],
+                     .stride = is_single ? 2 : q.stride[i],
                      .padding_left = q.padding_left[i],
                      .padding_right = q.padding_right[i],
                      .dilation = q.dilation[i]}};
