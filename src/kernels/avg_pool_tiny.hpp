@@ -13,8 +13,8 @@ namespace taper::kernels::average {
 /// window lies is listed once for all planes. Of float32; sums are in double.
 class TinyPlanes {
  public:
-  /// Whether there are loops for the windows of `c`, which goes forward. Where they cut planes without a rest, these
-  /// are joined faster; some small ones have loops of their own.
+  /// Whether this serves the windows of `c`, which goes forward. Planes that windows cut without a rest, and those of
+  /// one row, are joined faster; some small windows have loops of their own.
   TAPER_FOR_SIZE static bool fits(const Course& c) {
     const auto is_plain = [](const Reads& r) { return r.from <= kMost && r.step == 1 && r.dilation == 0; };
     return c.h.from > 1 && c.d.from == 1 && c.d.to == 1 && c.d.takes_one() && is_plain(c.h) && is_plain(c.w) &&

@@ -22,7 +22,7 @@ struct MaxPool {
 TAPER_FOR_SIZE inline MaxPool make_max_pool(const SlidingPoolParams& q) {
   const auto axis = [&](int i) {
     // A single window never moves: its stride may be one that small windows have loops for.
-    const bool is_single = q.out[i] == 1 && q.kernel[i] < q.in[i] && q.kernel[i] <= 3 && q.stride[i] > 2;
+    const bool is_single = q.out[i] == 1 && q.kernel[i] < q.in[i] && q.kernel[i] <= 3;
     return PoolAxis{q.in[i],
                     q.out[i],
                     {.kernel = q.kernel[i],

@@ -89,6 +89,7 @@ TAPER_FOR_SIZE SumPair exact_gradient_sums(const Moments& m, std::int64_t n, con
   }
   return sums;
 }
+/// The same in short chains of T.
 template <class T>
 [[gnu::noinline]] SumPair near_gradient_sums(const Moments& m, std::int64_t n, const T* dy, const T* x) {
   const Affine<T> normal(m, 1, 0);
@@ -142,6 +143,7 @@ TAPER_FOR_SIZE void exact_slope_run(const Moments& m, double w, SumPair means, c
   for (std::int64_t i = in_packs<T>(n); i < n; ++i)
     store(dx + i, slope(static_cast<double>(dy[i]), static_cast<double>(x[i])), add);
 }
+/// The same in T.
 template <class T>
 [[gnu::noinline]] void near_slope_run(const Moments& m, double w, SumPair means, const T* dy, const T* x,
                                       std::int64_t n, T* dx, bool add) {

@@ -9,6 +9,7 @@
 #include "base/window.hpp"
 #include "support/catch.hpp"
 #include "support/draw.hpp"
+#include "support/guarded.hpp"
 #include "support/kernel_check.hpp"
 #include "support/numbers.hpp"
 #include "support/oracle_max_pool.hpp"
@@ -18,6 +19,7 @@ using namespace taper;
 using oracle::MaxPool;
 using test::as;
 using test::Draw;
+using test::Guarded;
 using test::kInf;
 using test::kNaN;
 using test::same_bits;
@@ -366,12 +368,6 @@ TEST_CASE("rows shorter than a vector are written one behind the other, and noth
 
 TEST_CASE("planes of short rows of windows two columns apart equal their definition, and nothing beside them is used") {
   Draw draw(37);
-  constexpr std::size_t kSpace = 1 << 16, kPage = 1 << 12;
-  // What is read in front of the pages or behind them ends the program.
-  auto* const pages = static_cast<char*>(mmap(nullptr, kSpace, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  REQUIRE(pages != MAP_FAILED);
-  char *const begin = pages + kPage, *const end = pages + kSpace - kPage;
-  REQUIRE(mprotect(begin, kSpace - 2 * kPage, PROT_READ | PROT_WRITE) == 0);
   for (std::int64_t width = 1; width <= 21; ++width)
     for (const std::int64_t height : {1, 5, 8})
       for (const std::int64_t planes : {1, 2, 5})
@@ -389,20 +385,18 @@ TEST_CASE("planes of short rows of windows two columns apart equal their definit
               const auto from = as<float>(x);
               const auto n = static_cast<std::size_t>(pool.outputs());
               const Result<float> expected = run_forward(pool, from);
-              for (char* const at : {begin, end - from.size() * sizeof(float)}) {
-                auto* const fenced = reinterpret_cast<float*>(at);
-                std::copy(from.begin(), from.end(), fenced);
+              for (const bool at_end : {false, true}) {
+                const Guarded<float> fenced(from, at_end);
                 std::vector<float> y(n + 8, 7777.0f), values = y;
                 Sizes places(n + 8, -7);
-                kernels::max_pool(params_of(pool), fenced, y.data(), places.data());
-                kernels::max_pool(params_of(pool), fenced, values.data(), nullptr);
+                kernels::max_pool(params_of(pool), fenced.data, y.data(), places.data());
+                kernels::max_pool(params_of(pool), fenced.data, values.data(), nullptr);
                 CHECK(same_bits(y, values));
                 CHECK(std::equal(expected.index.begin(), expected.index.end(), places.begin()));
                 CHECK(std::count(y.begin() + std::ptrdiff_t(n), y.end(), 7777.0f) == 8);
                 CHECK(std::count(places.begin() + std::ptrdiff_t(n), places.end(), -7) == 8);
               }
             }
-  munmap(pages, kSpace);
 }
 
 TEST_CASE("a gradient that many windows send to one element is summed in double") {
