@@ -640,6 +640,9 @@ def functions():
     yield Mutant("what the argument of gelu's approximation loses dropped", gates,
                  "const auto [shifted, rest] = exp_parts(-z.high, -z.low);\n  // 1 + e^-z",
                  "const auto [shifted, rest] = exp_parts(-z.high);\n  // 1 + e^-z", "every function of one element*")
+    yield Mutant("runs of squares that begin one late", "src/kernels/elementwise.hpp",
+                 "for (std::int64_t i = first; i < last; ++i) y[i] = x[i] * x[i];",
+                 "for (std::int64_t i = first + 1; i < last; ++i) y[i] = x[i] * x[i];", "maps give the same bits*")
     yield Mutant("tail of silu scaled before it is multiplied", gates, "return scaled_down(fused(q, rest, q), shifted);",
                  "return q * scaled_down(1 + rest, shifted);", "every function of one element*")
     yield Mutant("gelu far below 0 from the pieces near it", gates, "constexpr float kFar = -5.3f;",

@@ -205,7 +205,15 @@ TEST_CASE("maps give the same bits on any number of threads and none for no elem
     map_grad(dy.data(), x.data(), dx.data(), std::int64_t(x.size()), Gelu{}, false);
     return dx;
   }));
+  for (double e : {2.0, 3.0}) {
+    CAPTURE(e);
+    std::vector<float> products;
+    for (float v : x) products.push_back(e == 2 ? v * v : v * v * v);
+    CHECK(same_bits(values(x, Pow{e}), products));
+    CHECK(same_on_any_threads([&] { return values(x, Pow{e}); }));
+  }
   float untouched = 3;
   map<Exp>(x.data(), &untouched, 0);
+  map(x.data(), &untouched, 0, Pow{2});
   CHECK(untouched == 3);
 }
