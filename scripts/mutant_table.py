@@ -544,8 +544,9 @@ def max_pools():
     columns = "src/kernels/max_pool_columns.hpp"
     yield Mutant("narrow vectors of columns beyond the row", columns, "Places{}, std::min(c, end - wide));",
                  "Places{}, c);", "adaptive max pools equal*")
-    yield Mutant("the first NaN of whole rows chosen", file, "for (at = n - 1; x[at] == x[at];) --at;",
-                 "for (at = 0; x[at] == x[at];) ++at;", "*max pool*")
+    yield Mutant("the first NaN of whole rows chosen", file,
+                 "std::int64_t at = n - 1;\n  while (x[at] == x[at]) --at;",
+                 "std::int64_t at = 0;\n  while (x[at] == x[at]) ++at;", "*max pool*")
     yield Mutant("planes of a row joined though they have several", file,
                  "return p.d.in == 1 && p.h.in == 1 && p.is_one_row()", "return p.is_one_row()", "*max pool*")
     lines = "src/kernels/max_pool_lines.hpp"
@@ -595,6 +596,11 @@ def max_pools():
                  "if (rows_ == kSlots) join();", "*max pool*,rows\\, windows and planes*")
     yield Mutant("rows of a tile kept for the next", rows, "for (std::int64_t& key : key_) key = -1;", "",
                  "rows\\, windows and planes*")
+    yield Mutant("places of windows apart at their first tap", rows, "from += step, at += static_cast<Place>(step);",
+                 "from += step;", "windows of doubles any*")
+    yield Mutant("windows apart read behind the planes", rows,
+                 "const bool completes = end - begin > 1 && first + (whole - 1) * s + reach < room;",
+                 "const bool completes = end - begin > 1;", "windows of doubles any*")
     yield Mutant("places of padding where nothing is larger", rows, "where = first < 0 ? first_taps(at) : at;", "where = at;",
                  "*max pool*")
     yield Mutant("the last of equal columns", columns, "(is_nan ? place : kLast - place);", "place;", "*max pool*")

@@ -19,49 +19,65 @@ namespace {
 
 // --- one window -----------------------------------------------------------------------------------------------------
 
+/// The largest of the elements that it took in, and where it is.
+template <class T>
+struct Largest {
+  T best;
+  std::int64_t at;
+
+  /// Takes in x_i for i from `first` to before `last`, `step` apart.
+  [[gnu::always_inline]] void take(const T* x, std::int64_t first, std::int64_t last, std::int64_t step) {
+    for (std::int64_t i = first; i < last; i += step) {
+      const T v = x[i];
+      const bool is_taken = exceeds(v, best);
+      best = is_taken ? v : best, at = is_taken ? i : at;
+    }
+  }
+};
+
+/// Elements that are taken one by one: calls would take longer.
+constexpr std::int64_t kFew = 8;
+
 /// Where the largest of x_0, ..., x_{n - 1} is.
 template <class T>
 std::int64_t find_largest(const T* x, std::int64_t n) {
-  std::int64_t at = 0;
-  if (n < 8) {  // calls would take longer
-    for (std::int64_t i = 1; i < n; ++i) at = exceeds(x[i], x[at]) ? i : at;
-    return at;
+  if (n < kFew) {
+    Largest<T> largest{x[0], 0};
+    largest.take(x, 1, n, 1);
+    return largest.at;
   }
   const T best = extreme_of<true>(x, n);
   if (best == best) return place_of(best, x, n);
-  for (at = n - 1; x[at] == x[at];) --at;
-  return at;
-}
-
-/// As `find_largest` for the positions of a row.
-template <class T>
-std::int64_t find_largest(const T* x, const Taps& taps) {
-  if (taps.step == 1) return taps.first + find_largest(x + taps.first, taps.last - taps.first);
-  std::int64_t at = taps.first;
-  for (std::int64_t i = at; i < taps.last; i += taps.step) at = exceeds(x[i], x[at]) ? i : at;
+  std::int64_t at = n - 1;
+  while (x[at] == x[at]) --at;
   return at;
 }
 
 /// Where in the plane the largest element of the window `d` x `h` x `w` is.
 template <class T>
 std::int64_t find_in_window(const MaxPool& p, const T* x, const Taps& d, const Taps& h, const Taps& w) {
-  const std::int64_t width = p.w.in;
-  std::int64_t at = (d.first * p.h.in + h.first) * width + w.first;
+  const std::int64_t width = p.w.in, first = (d.first * p.h.in + h.first) * width;
   const bool whole_rows = h.step == 1 && w.step == 1 && w.first == 0 && w.last == width;
+  const bool is_short = w.step > 1 || w.last - w.first < kFew;
+  Largest<T> largest{x[first + w.first], first + w.first};
+  const auto take_found = [&](std::int64_t from, std::int64_t n) {
+    const std::int64_t found = from + find_largest(x + from, n);
+    largest.take(x, found, found + 1, 1);
+  };
   for (std::int64_t i = d.first; i < d.last; i += d.step) {
     if (whole_rows) {
-      const std::int64_t from = (i * p.h.in + h.first) * width;
-      const std::int64_t found = from + find_largest(x + from, (h.last - h.first) * width);
-      at = exceeds(x[found], x[at]) ? found : at;
+      take_found((i * p.h.in + h.first) * width, (h.last - h.first) * width);
       continue;
     }
     for (std::int64_t j = h.first; j < h.last; j += h.step) {
       const std::int64_t from = (i * p.h.in + j) * width;
-      const std::int64_t found = from + find_largest(x + from, w);
-      at = exceeds(x[found], x[at]) ? found : at;
+      if (is_short)
+        largest.take(x, from + w.first, from + w.last, w.step);
+      else
+        take_found(from + w.first, w.last - w.first);
     }
   }
-  return at;
+  return largest.at;
 }
 
 /// A row of windows, one by one.
@@ -128,13 +144,14 @@ bool small_rows(const MaxPool& p, const Taps& d, std::int64_t h, std::int64_t co
   return pool_small(windows, x, h, h + count, y, index);
 }
 
-/// Whether windows are taken together with their neighbours: by rows, which windows share that are a step or two
-/// apart, or by columns. In one row, long windows that hardly overlap stay alone.
+/// Whether windows are taken together with their neighbours by rows, which those share that are a step or two apart,
+/// and more of a row where nothing else brings several together: in one row, and of doubles. Long windows that hardly
+/// overlap stay alone.
 template <class T>
 bool goes_by_rows(const MaxPool& p) {
   const Window1d& w = p.w.window;
   if (!RowMaxima<T>::fits(p.w) || (w.kernel > 8 && p.w.out < 8)) return false;
-  return w.stride <= 2 || p.is_one_row();
+  return w.stride <= 2 || p.is_one_row() || (sizeof(T) == 8 && p.w.out > 2);
 }
 /// Whether windows are whole rows, which are one run.
 bool takes_rows(const PoolAxis& w) {

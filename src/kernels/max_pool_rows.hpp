@@ -27,11 +27,10 @@ class RowMaxima {
   /// Windows that are worked on at once.
   static constexpr std::int64_t kTile = 256;
 
-  /// Whether windows are no longer than there is room for; without `kApart` they overlap or lie side by side in
-  /// pairs.
+  /// Whether windows are no longer than there is room for and there is a way for their stride.
   static bool fits(const PoolAxis& axis) {
     const Window1d& w = axis.window;
-    const std::int64_t widest = kApart ? kLine : 2;
+    const std::int64_t widest = kApart <= kLine ? kLine : 2;
     return !axis.is_adaptive && w.kernel <= kLine - kTile - 2 * N && w.dilation <= kLine && w.stride <= widest;
   }
 
@@ -74,10 +73,12 @@ class RowMaxima {
   using Places = typename Several<Place, N>::type;
 
   static constexpr std::int64_t kSlots = 16, kLine = 4096;
+  /// The least stride of windows whose elements are brought together one by one: pairs of float32 have loops for two,
+  /// and with AVX2 all strides of one row.
 #if defined(__AVX2__) && !defined(__AVX512F__)
-  static constexpr bool kApart = false;  ///< a loop for one row takes these windows
+  static constexpr std::int64_t kApart = sizeof(T) == 8 ? 2 : kLine + 1;
 #else
-  static constexpr bool kApart = sizeof(T) == 4;
+  static constexpr std::int64_t kApart = sizeof(T) == 8 ? 2 : 3;
 #endif
   static constexpr T kLowest = -std::numeric_limits<T>::infinity();
 
@@ -137,8 +138,8 @@ class RowMaxima {
   [[gnu::noinline]] void find(const T* x, Place place, std::int64_t room, Row& row) {
     const std::int64_t stride = w_.stride, dilation = w_.dilation, taps = w_.kernel;
     if (stride == 1 && dilation == 1 && taps > 6) return find_long(x, place, row);
-    if constexpr (kApart)
-      if (stride > 2) return find_apart(x, place, room, row);
+    if constexpr (kApart <= kLine)
+      if (stride >= kApart) return find_apart(x, place, room, row);
     const auto step = static_cast<Place>(dilation);
     for (std::int64_t o = 0; o < n_; o += N) {
       std::int64_t first = start_ + o * stride;
@@ -146,7 +147,8 @@ class RowMaxima {
       Places at = begins(first), where = first < 0 ? first_taps(at) : at;
       for (std::int64_t t = 0; t < taps; ++t, first += dilation, at += step) {
         V v = neighbours(x, first);
-        if (stride == 2) v = PairLanes<T>::ordered(PairLanes<T>::template of_pairs<0>(v, neighbours(x, first + N)));
+        if constexpr (kApart > 2)
+          if (stride == 2) v = PairLanes<T>::ordered(PairLanes<T>::template of_pairs<0>(v, neighbours(x, first + N)));
         take_larger(v, at, best, where);
       }
       row.put(o, best, where + place);

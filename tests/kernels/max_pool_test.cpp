@@ -153,6 +153,26 @@ MaxPool adaptive_max(Sizes in, Sizes out, std::int64_t planes = 1) {
   return {.planes = planes, .in = in, .kernel = {}, .stride = {}, .padding = {}, .dilation = {}, .adaptive = out};
 }
 
+/// Checks that planes between pages that nothing may touch give what they give elsewhere, and results end where they
+/// should.
+template <class T>
+void check_fenced(const MaxPool& pool, const Values& x) {
+  const auto from = as<T>(x);
+  const auto n = static_cast<std::size_t>(pool.outputs());
+  const Result<T> expected = run_forward(pool, from);
+  for (const bool at_end : {false, true}) {
+    const Guarded<T> fenced(from, at_end);
+    std::vector<T> y(n + 8, T(7777)), values = y;
+    Sizes places(n + 8, -7);
+    kernels::max_pool(params_of(pool), fenced.data, y.data(), places.data());
+    kernels::max_pool(params_of(pool), fenced.data, values.data(), nullptr);
+    CHECK(same_bits(y, values));
+    CHECK(std::equal(expected.index.begin(), expected.index.end(), places.begin()));
+    CHECK(std::count(y.begin() + std::ptrdiff_t(n), y.end(), T(7777)) == 8);
+    CHECK(std::count(places.begin() + std::ptrdiff_t(n), places.end(), -7) == 8);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("the sweep: every 1-d max pool is refused or equals its definition, forward, indices and backward") {
@@ -382,20 +402,26 @@ TEST_CASE("planes of short rows of windows two columns apart equal their definit
               CAPTURE(pool.in, pool.kernel, pool.padding, planes, ceil_mode);
               const Values x = inputs_of(pool, any_kind(draw), draw);
               if (!agrees(pool, x, draw)) FAIL("differs from the definition");
-              const auto from = as<float>(x);
-              const auto n = static_cast<std::size_t>(pool.outputs());
-              const Result<float> expected = run_forward(pool, from);
-              for (const bool at_end : {false, true}) {
-                const Guarded<float> fenced(from, at_end);
-                std::vector<float> y(n + 8, 7777.0f), values = y;
-                Sizes places(n + 8, -7);
-                kernels::max_pool(params_of(pool), fenced.data, y.data(), places.data());
-                kernels::max_pool(params_of(pool), fenced.data, values.data(), nullptr);
-                CHECK(same_bits(y, values));
-                CHECK(std::equal(expected.index.begin(), expected.index.end(), places.begin()));
-                CHECK(std::count(y.begin() + std::ptrdiff_t(n), y.end(), 7777.0f) == 8);
-                CHECK(std::count(places.begin() + std::ptrdiff_t(n), places.end(), -7) == 8);
-              }
+              check_fenced<float>(pool, x);
+            }
+}
+
+TEST_CASE("windows of doubles any number of columns apart equal their definition, and nothing beside them is used") {
+  Draw draw(41);
+  for (std::int64_t width = 1; width <= 23; ++width)
+    for (const std::int64_t s : {2, 3, 4, 5})
+      for (const std::int64_t k : {2, 3, 5})
+        for (const std::int64_t dilation : {1, 2})
+          for (const std::int64_t padding : {0, 1})
+            for (const std::int64_t height : {1, 6}) {
+              const std::int64_t tall = height == 1 ? 1 : k, down = height == 1 ? 0 : padding;
+              const MaxPool pool = sliding_max({height, width}, {tall, k}, {s, s}, {down, padding}, {1, dilation},
+                                               draw.one_in(2), draw.one_in(2) ? 1 : 3);
+              if (!pool.is_admitted()) continue;
+              CAPTURE(pool.in, pool.kernel, pool.stride, pool.padding, pool.dilation);
+              const Values x = inputs_of(pool, any_kind(draw), draw);
+              if (!agrees(pool, x, draw)) FAIL("differs from the definition");
+              check_fenced<double>(pool, x);
             }
 }
 
