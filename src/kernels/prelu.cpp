@@ -90,8 +90,8 @@ template <class T>
       units.move(range, unit);
       const std::int64_t last = range.last, channel = range.channel;
       std::int64_t first = range.first;
-      // Vectors are for what is trained most.
-      if constexpr (kVectorWidth > 16 && sizeof(T) == sizeof(float)) {
+      // Vectors are for what is used most.
+      if constexpr (kVectorWidth > 16) {
         double* const sum = sums ? sums + unit * units.sums : nullptr;
         if (sums) std::fill_n(sum, units.sums, 0.0);
         const Vector<T> slope = pack_of(dx ? w[channel] : T(0));

@@ -43,31 +43,32 @@ TEST_CASE("prelu and its gradients are the definition, on every layout") {
   }
 }
 
-TEST_CASE("float32 prelu is the definition bit for bit at all lengths, special values included") {
-  constexpr float infinite = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+TEMPLATE_TEST_CASE("prelu is the definition bit for bit at all lengths, special values included", "", float, double) {
+  using T = TestType;
+  constexpr T infinite = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
   for (const PReLUParams p :
        {PReLUParams{2, 3, 1}, {2, 3, 7},    {2, 3, 8},    {2, 3, 15},  {1, 2, 16},   {2, 3, 17}, {2, 1, 33},
         {1, 1, 4099},         {1, 2, 8209}, {1301, 7, 1}, {11, 10, 1}, {19, 50, 1},  {5, 28, 1}, {5, 8, 1},
         {3, 24, 1},           {3, 29, 1},   {2, 64, 1},   {9, 127, 1}, {3, 4099, 1}, {1, 5, 1},  {37, 1, 1}}) {
     const std::int64_t n = p.outer * p.channels * p.inner;
-    auto x = test::numbers<float>(n, 1), dy = test::numbers<float>(n, 2);
-    const auto w = test::numbers<float>(p.channels, 3);
+    auto x = test::numbers<T>(n, 1), dy = test::numbers<T>(n, 2);
+    const auto w = test::numbers<T>(p.channels, 3);
     std::size_t at = 0;
-    for (const float v : {0.0f, -0.0f, infinite, -infinite, nan})
+    for (const T v : {T(0), -T(0), infinite, -infinite, nan})
       if (at < x.size()) x[at++] = v;
-    std::vector<float> y(x.size(), 77.0f);
+    std::vector<T> y(x.size(), T(77));
     kernels::prelu(p, x.data(), w.data(), y.data());
     auto in_place = x;
     kernels::prelu(p, in_place.data(), w.data(), in_place.data());
     CHECK(test::same_values(in_place, y));
     for (const bool add : {false, true}) {
-      auto dx = test::numbers<float>(n, 4);
-      std::vector<float> expected_y(x.size()), expected_dx(x.size()), dw(w.size());
+      auto dx = test::numbers<T>(n, 4);
+      std::vector<T> expected_y(x.size()), expected_dx(x.size()), dw(w.size());
       std::vector<double> expected_dw(w.size());
       for (std::size_t i = 0; i < x.size(); ++i) {
         const std::size_t c = i / std::size_t(p.inner) % w.size();
         expected_y[i] = x[i] > 0 ? x[i] : w[c] * x[i];
-        const float step = x[i] > 0 ? dy[i] : w[c] * dy[i];
+        const T step = x[i] > 0 ? dy[i] : w[c] * dy[i];
         expected_dx[i] = add ? dx[i] + step : step;
         if (!(x[i] > 0)) expected_dw[c] += double(x[i]) * double(dy[i]);
       }
@@ -78,7 +79,7 @@ TEST_CASE("float32 prelu is the definition bit for bit at all lengths, special v
       for (std::size_t c = 0; c < dw.size(); ++c) {
         const double expected = expected_dw[c];
         CHECK((std::isfinite(expected) ? std::abs(double(dw[c]) - expected) <= 1e-7 * (1 + std::abs(expected))
-                                       : test::same_values<float>({dw[c]}, {float(expected)})));
+                                       : test::same_values<T>({dw[c]}, {T(expected)})));
       }
     }
   }
