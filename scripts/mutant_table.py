@@ -691,6 +691,10 @@ def moves():
                  "kept.extent - o % kept.extent);", "kept.extent);", "*broadcast*,*operands of any layout*")
     yield Mutant("gradients of short runs overwritten", "src/kernels/broadcast.cpp",
                  "dx[o + i] = add ? dx[o + i] + sums[i] : sums[i];", "dx[o + i] = sums[i];", "*broadcast*")
+    yield Mutant("rows of integers with a number for each as if they were doubles", "src/kernels/broadcast.cpp",
+                 "if (!std::is_floating_point_v<T>) return {};", "", "integer arithmetic wraps")
+    yield Mutant("rows of doubles with a number for each as if they were float32", "src/kernels/broadcast_tiles.hpp",
+                 "if (size == sizeof(double)) rows = rows_with_number<double>;", "", "an operand that is a number*")
     yield Mutant("a column's operand laid out for its first row alone", "src/kernels/broadcast_tiles.hpp",
                  "const Any* const from = static_cast<const Any*>(x) + r * s.row;",
                  "const Any* const from = static_cast<const Any*>(x) + (s.column == 0 ? 0 : r * s.row);", "*operands of any layout*")

@@ -253,7 +253,7 @@ void copy_of(const void* x, const void*, const void*, void* y, std::int64_t n) {
 /// What `Op` is where one operand is a number for each row.
 template <class Op, class T>
 constexpr WithNumber with_number(int operand) {
-  if (!std::is_same_v<T, float>) return {};
+  if (!std::is_floating_point_v<T>) return {};
   return {std::is_same_v<Op, Add>   ? WithNumber::sum
           : std::is_same_v<Op, Sub> ? WithNumber::difference
           : std::is_same_v<Op, Mul> ? WithNumber::product

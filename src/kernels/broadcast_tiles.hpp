@@ -108,8 +108,8 @@ class Run {
 /// An operation on contiguous elements, y_i = f(x0_i, x1_i, x2_i): it alone knows their types.
 using Row = void (*)(const void* x0, const void* x1, const void* x2, void* y, std::int64_t n);
 
-/// What an operation makes of floats and a number for each row: x_i factor + addend. One of both is the first operand,
-/// the other is operand number `operand`.
+/// What an operation makes of floating numbers and one of them for each row: x_i factor + addend. One of both is the
+/// first operand, the other is operand number `operand`.
 struct WithNumber {
   enum : std::uint8_t { nothing, sum, difference, product } of = nothing;
   int operand = 1;
@@ -117,16 +117,20 @@ struct WithNumber {
 
 /// y_i = x_i v, x_i + v, x_i - v or, with `is_first`, v - x_i for `rows` rows with a number v each: nothing is rounded
 /// that the operation does not round.
-[[gnu::noinline, maybe_unused]] inline void rows_with_number(WithNumber f, bool is_first, const float* x,
-                                                             std::int64_t x_row, const float* number,
-                                                             std::int64_t number_row, std::int64_t rows, std::int64_t n,
-                                                             float* y) {
+template <class T>
+[[gnu::noinline, maybe_unused]] void rows_with_number(WithNumber f, bool is_first, const void* of_rows,
+                                                      std::int64_t x_row, const void* of_numbers,
+                                                      std::int64_t number_row, std::int64_t rows, std::int64_t n,
+                                                      void* result) {
+  typedef T Any __attribute__((may_alias));
+  const Any *x = static_cast<const Any*>(of_rows), *number = static_cast<const Any*>(of_numbers);
+  Any* y = static_cast<Any*>(result);
   const bool is_product = f.of == WithNumber::product;
-  const float sign = f.of == WithNumber::difference ? -1.0f : 1.0f, of_x = is_first ? sign : 1.0f,
-              of_number = is_first ? 1.0f : sign;
+  const T sign = f.of == WithNumber::difference ? T(-1) : T(1), of_x = is_first ? sign : T(1),
+          of_number = is_first ? T(1) : sign;
   for (std::int64_t r = 0; r < rows; ++r, x += x_row, y += n) {
-    const float v = number[r * number_row];
-    const float factor = is_product ? v : of_x, addend = is_product ? -0.0f : of_number * v;
+    const T v = number[r * number_row];
+    const T factor = is_product ? v : of_x, addend = is_product ? -T(0) : of_number * v;
     TAPER_INDEPENDENT_TURNS
     for (std::int64_t i = 0; i < n; ++i) y[i] = fused(x[i], factor, addend);
   }
@@ -202,9 +206,11 @@ struct TilePlan {
         const int a = is_first ? numbers.operand : 0, b = numbers.operand - a;
         if (numbers.of != WithNumber::nothing && t.n >= kLongRow && p.inner_stride[a] == 1 && p.inner_stride[b] == 0 &&
             add == nullptr) {
-          rows_with_number(numbers, is_first, static_cast<const float*>(x[a].data), t.strides[a].row,
-                           static_cast<const float*>(x[b].data), t.strides[b].row, t.rows, t.n,
-                           reinterpret_cast<float*>(out));
+          auto rows = rows_with_number<float>;
+#ifndef TAPER_ONLY_FLOAT32
+          if (size == sizeof(double)) rows = rows_with_number<double>;
+#endif
+          rows(numbers, is_first, x[a].data, t.strides[a].row, x[b].data, t.strides[b].row, t.rows, t.n, out);
           continue;
         }
       }

@@ -1,6 +1,7 @@
 #include "kernels/broadcast.hpp"
 
-#include <bit>
+#include <cstring>
+#include <limits>
 
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
@@ -117,19 +118,19 @@ std::vector<std::int64_t> compared(std::vector<double> a, std::vector<double> b)
 }
 
 /// Whether y = f(a, b) in every bit, of numbers among which are infinities, NaN and zeros with a sign.
-template <class Op, class F>
+template <class Op, class T, class F>
 bool has_bits_of(const Pair& s, const F& f) {
   const Shape out = *broadcast_shape(s.a, s.b);
-  auto a = numbers<float>(s.a.numel(), 1), b = numbers<float>(s.b.numel(), 2);
-  const float special[] = {0, -0.0f, INFINITY, -INFINITY, NAN, 1e-40f, 3e38f};
+  auto a = numbers<T>(s.a.numel(), 1), b = numbers<T>(s.b.numel(), 2);
+  using Limits = std::numeric_limits<T>;
+  const T special[] = {0, -T(0), INFINITY, -INFINITY, NAN, Limits::denorm_min() * 71362, Limits::max() / 1.13f};
   for (auto* const x : {&a, &b})
     for (std::size_t i = 0; i < x->size(); i += 3) (*x)[i] = special[i / 3 % std::size(special)];
-  std::vector<float> y(std::size_t(out.numel()), 9);
+  std::vector<T> y(std::size_t(out.numel()), 9);
   binary<Op>(broadcast_plan(out, {s.a, s.b}), a.data(), b.data(), y.data());
   const auto expected = naive_broadcast(out, s, a, b, f);
-  return std::equal(y.begin(), y.end(), expected.begin(), [](float u, float v) {
-    return std::isnan(v) ? std::isnan(u) : std::bit_cast<std::int32_t>(u) == std::bit_cast<std::int32_t>(v);
-  });
+  return std::equal(y.begin(), y.end(), expected.begin(),
+                    [](T u, T v) { return std::isnan(v) ? std::isnan(u) : std::memcmp(&u, &v, sizeof u) == 0; });
 }
 
 }  // namespace
@@ -189,6 +190,12 @@ TEST_CASE("integer arithmetic wraps") {
   CHECK(on<Sub, std::int64_t>({INT64_MIN}, {1}) == Ints{INT64_MAX});
   CHECK(on<Mul, std::int64_t>({INT64_MIN, 3}, {-1, -7}) == Ints{INT64_MIN, -21});
   CHECK(on<Maximum, std::int64_t>({4, -4}, {-5, 5}) == Ints{4, 5});
+  const Pair s{{2, 40}, {2, 1}};  // rows that are long, with a number each
+  Ints a(80), y(80);
+  for (std::size_t i = 0; i < 80; ++i) a[i] = (std::int64_t{1} << 60) + std::int64_t(i);
+  const Ints b{3, -5};
+  binary<Add>(broadcast_plan(Shape{2, 40}, {s.a, s.b}), a.data(), b.data(), y.data());
+  CHECK(y == naive_broadcast(Shape{2, 40}, s, a, b, [](std::int64_t u, std::int64_t v) { return u + v; }));
 }
 
 TEST_CASE("where chooses with three shapes, and each side gets the gradient of what it gave") {
@@ -230,28 +237,28 @@ TEST_CASE("a copy repeats and its gradient sums") {
   CHECK(dx == expected);
 }
 
-TEST_CASE("an operand that is a number for each row gives the bits of the operation") {
+TEMPLATE_TEST_CASE("an operand that is a number for each row gives the bits of the operation", "", float, double) {
+  using T = TestType;
   for (const std::int64_t n : {1, 3, 8, 16, 31, 32, 33, 47, 64, 100, 511, 700, 16385, 40000})
     for (const Pair& s : {Pair{{3, n}, {3, 1}}, Pair{{5, 7, n}, {7, 1}}, Pair{{n}, {}}, Pair{{5, 1, n}, {1, 3, 1}}})
       for (const Pair& each : {s, Pair{s.b, s.a}}) {
         INFO(to_string(each.a) << " with " << to_string(each.b));
-        CHECK(has_bits_of<Add>(each, [](float a, float b) { return a + b; }));
-        CHECK(has_bits_of<Sub>(each, [](float a, float b) { return a - b; }));
-        CHECK(has_bits_of<Mul>(each, [](float a, float b) { return a * b; }));
-        CHECK(has_bits_of<Div>(each, [](float a, float b) { return a / b; }));
+        CHECK(has_bits_of<Add, T>(each, [](T a, T b) { return a + b; }));
+        CHECK(has_bits_of<Sub, T>(each, [](T a, T b) { return a - b; }));
+        CHECK(has_bits_of<Mul, T>(each, [](T a, T b) { return a * b; }));
+        CHECK(has_bits_of<Div, T>(each, [](T a, T b) { return a / b; }));
         const Shape out = *broadcast_shape(each.a, each.b);
-        const auto a = numbers<float>(each.a.numel(), 1), b = numbers<float>(each.b.numel(), 2),
-                   dy = numbers<float>(out.numel(), 3);
+        const auto a = numbers<T>(each.a.numel(), 1), b = numbers<T>(each.b.numel(), 2),
+                   dy = numbers<T>(out.numel(), 3);
         for (const int operand : {0, 1}) {
           const Pair read{out, operand == 0 ? each.b : each.a};
-          const auto terms =
-              naive_broadcast(out, read, dy, operand == 0 ? b : a, [](float g, float v) { return g * v; });
+          const auto terms = naive_broadcast(out, read, dy, operand == 0 ? b : a, [](T g, T v) { return g * v; });
           const Shape& to = operand == 0 ? each.a : each.b;
           std::vector<double> sums(std::size_t(to.numel()));
           const auto into = sources(out, to);
           for (std::size_t i = 0; i < terms.size(); ++i) sums[into[i]] += double(terms[i]);
           for (const bool add : {false, true}) {
-            std::vector<float> dx(sums.size(), add ? 0 : NAN);
+            std::vector<T> dx(sums.size(), add ? 0 : NAN);
             binary_grad<Mul>(grad_plan(out, each.a, each.b, operand), operand, dy.data(), a.data(), b.data(), dx.data(),
                              add);
             CHECK(distance(dx, sums) < 1e-6);
