@@ -51,46 +51,70 @@ template <int N, class T, class Join>
 template <class T>
 inline constexpr int kFullVector = kVectorWidth / static_cast<int>(sizeof(T));
 
+/// How many elements fill the smallest vectors.
+template <class T>
+inline constexpr int kFewLanes = 16 / static_cast<int>(sizeof(T));
+
+/// The 1 to 3 elements at x in four lanes, some of them more than once.
+[[gnu::always_inline]] inline Several<float, 4>::type few_at(const float* x, std::int64_t n) {
+  return Several<float, 4>::type{x[0], x[n / 2], x[n - 1], x[n - 1]};
+}
+
 /// The best of `n` >= 1 elements.
 template <bool largest, class T, int N = kFullVector<T>>
 T extreme_of(const T* x, std::int64_t n) {
-  if constexpr (N * sizeof(T) >= 16) {
+  using Vector = typename Several<T, N>::type;
+  if constexpr (N > kFewLanes<T>)
     if (n < N) return extreme_of<largest, T, N / 2>(x, n);
-    using Vector = typename Several<T, N>::type;
-    Vector a = several_at<T, N>(x), b = a, zero = {};
-    std::int64_t i = 0;
-    if (N < kFullVector<T> || n < 4 * N) {
-      const auto take = [&](std::int64_t at) __attribute__((always_inline)) {
-        const Vector v = several_at<T, N>(x + at);
-        a = better_number_of<largest>(v, a);
-        zero += v * 0;
-      };
-      for (; i + N <= n; i += N) take(i);
-      take(n - N);
-    } else {
-      const auto take_four = [&](std::int64_t at) __attribute__((always_inline)) {
-        const Vector p = several_at<T, N>(x + at), q = several_at<T, N>(x + at + N),
-                     r = several_at<T, N>(x + at + 2 * N), s = several_at<T, N>(x + at + 3 * N);
-        a = better_number_of<largest>(r, better_number_of<largest>(p, a));
-        b = better_number_of<largest>(s, better_number_of<largest>(q, b));
-        zero += ((p + q) + (r + s)) * 0;
-      };
-      for (; i + 4 * N <= n; i += 4 * N) take_four(i);
-      // Vectors that overlap what came before change nothing.
-      if (i < n) take_four(n - 4 * N);
+  T few[N];
+  if constexpr (std::is_same_v<T, float> && N == kFewLanes<T>) {
+    if (n < N) {
+      // Compared one by one, few elements would branch in ways that cannot be foreseen.
+      const Vector v = few_at(x, n);
+      std::memcpy(few, &v, sizeof v);
+      x = few;
+      n = N;
     }
-    const T best = join_lanes<N, T>(better_number_of<largest>(a, b),
-                                    [](auto c, auto d) { return better_number_of<largest>(c, d); });
-    // The zeros are none if there is a NaN among the elements, or an infinite sum.
-    if (join_lanes<N, T>(zero, [](auto c, auto d) { return c + d; }) == 0) return best;
-    bool has_nan = false;
-    for (i = 0; i < n; ++i) has_nan |= x[i] != x[i];
-    return has_nan ? std::numeric_limits<T>::quiet_NaN() : best;
-  } else {
-    T best = x[0];
-    for (std::int64_t i = 1; i < n; ++i) best = better_of<largest>(x[i], best);
-    return best;
+  } else if (N == kFewLanes<T> && n < N) {
+    return x[0];
   }
+  Vector a = several_at<T, N>(x), b = a, zero = {};
+  std::int64_t i = 0;
+  if (N < kFullVector<T> || n < 4 * N) {
+    const auto take = [&](std::int64_t at) __attribute__((always_inline)) {
+      const Vector v = several_at<T, N>(x + at);
+      a = better_number_of<largest>(v, a);
+      zero += v * 0;
+    };
+    for (; i + N <= n; i += N) take(i);
+    take(n - N);
+  } else {
+    const auto take_four = [&](std::int64_t at) __attribute__((always_inline)) {
+      const Vector p = several_at<T, N>(x + at), q = several_at<T, N>(x + at + N), r = several_at<T, N>(x + at + 2 * N),
+                   s = several_at<T, N>(x + at + 3 * N);
+      a = better_number_of<largest>(r, better_number_of<largest>(p, a));
+      b = better_number_of<largest>(s, better_number_of<largest>(q, b));
+      zero += ((p + q) + (r + s)) * 0;
+    };
+    for (; i + 4 * N <= n; i += 4 * N) take_four(i);
+    // Vectors that overlap what came before change nothing.
+    if (i < n) take_four(n - 4 * N);
+  }
+  const T best =
+      join_lanes<N, T>(better_number_of<largest>(a, b), [](auto c, auto d) { return better_number_of<largest>(c, d); });
+  // The zeros are none if there is a NaN among the elements, or an infinite sum.
+  if (join_lanes<N, T>(zero, [](auto c, auto d) { return c + d; }) == 0) return best;
+  bool has_nan = false;
+  for (i = 0; i < n; ++i) has_nan |= x[i] != x[i];
+  return has_nan ? std::numeric_limits<T>::quiet_NaN() : best;
+}
+
+/// y_i = the best of the n elements at x + i n, for four short runs.
+template <bool largest>
+[[gnu::noinline]] void extremes_of_four(const float* x, std::int64_t n, float* y) {
+  auto best = four_at(x, n);
+  for (std::int64_t k = 1; k < n; ++k) best = better_of<largest>(four_at(x + k, n), best);
+  std::memcpy(y, &best, sizeof best);
 }
 
 #if defined(__AVX2__)

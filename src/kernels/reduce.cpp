@@ -174,6 +174,18 @@ template <class T>
   return extreme == Extreme::max ? extreme_of<true>(x, n) : extreme_of<false>(x, n);
 }
 
+/// y_i = the best of the n elements at x + i n, for i < runs, of which there are at least four.
+template <class T>
+[[gnu::noinline]] void best_of_short_runs(Extreme extreme, const T* x, std::int64_t n, std::int64_t runs, T* y) {
+  const auto extremes = extreme == Extreme::max ? extremes_of_four<true> : extremes_of_four<false>;
+  const std::int64_t fours = runs / 4;
+  parallel_for(fours, 4 * std::max<std::int64_t>(n, 8), [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = 4 * first; i < 4 * last; i += 4) extremes(x + i * n, n, y + i);
+    const std::int64_t end = runs - 4;  // these begin among the last whole four
+    if (last == fours && runs % 4 != 0) extremes(x + end * n, n, y + end);
+  });
+}
+
 /// What `join` does to rows that are narrower than a vector: whole vectors are read, of which the elements behind a row
 /// come to nothing, those of the last rows from a copy.
 template <class T>
@@ -373,9 +385,14 @@ void reduce_prod(const ReducePlan& plan, const T* x, T* y) {
 template <class T>
 void reduce_extreme(const ReducePlan& plan, Extreme extreme, const T* x, T* y) {
   // y = the best x
-  if (in_runs(plan))
+  if (in_runs(plan)) {
+    constexpr std::int64_t kShort = 16;
+    if constexpr (kVectorWidth > 16 && sizeof(T) == sizeof(float))  // the library is kept small
+      if (plan.rows.extent < kShort && plan.outputs >= 4)
+        return best_of_short_runs(extreme, x, plan.rows.extent, plan.outputs, y);
     return for_each_run(plan, x,
                         [=, n = plan.rows.extent](std::int64_t o, const T* run) { y[o] = best_of(extreme, run, n); });
+  }
   for_each_group(
       plan, 1,
       [&](std::int64_t out, std::int64_t width, const Offsets& start) {

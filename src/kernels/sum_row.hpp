@@ -100,6 +100,19 @@ inline void sum_four_rows(const T* x, std::int64_t n, double* sum) {
   std::memcpy(sum, &all, sizeof all);
 }
 
+/// The same of four rows of 1 to 15 elements, each in order.
+inline void sum_four_short_rows(const float* x, std::int64_t n, double* sum) {
+  const auto elements = [=](std::int64_t k) __attribute__((always_inline)) {
+    const auto v = four_at(x + k, n);
+    float four[4];
+    std::memcpy(four, &v, sizeof v);
+    return Lanes<4>::load(four);
+  };
+  auto all = elements(0);
+  for (std::int64_t k = 1; k < n; ++k) all += elements(k);
+  all.store(sum);
+}
+
 /// sum_i = sum_row(x + i n, n) for i < rows, with the same bits.
 template <class T>
 void sum_rows(const T* x, std::int64_t n, std::int64_t rows, double* sum) {
@@ -120,7 +133,7 @@ template <int N, class T>
 
 /// The same for i < n.
 template <class T>
-void sum_places(const T* x, std::int64_t step, std::int64_t terms, std::int64_t n, double* y) {
+[[gnu::noinline]] void sum_places(const T* x, std::int64_t step, std::int64_t terms, std::int64_t n, double* y) {
   std::int64_t i = 0;
   constexpr int kSome = kVectorWidth / 8;
   for (; i + kSome <= n; i += kSome) sum_places<kSome>(x + i, step, terms, y + i);

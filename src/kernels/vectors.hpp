@@ -50,6 +50,11 @@ template <class T>
   std::memcpy(y, &v, sizeof v);
 }
 
+/// Four elements, each `step` behind the one before.
+[[gnu::always_inline]] inline Several<float, 4>::type four_at(const float* x, std::int64_t step) {
+  return Several<float, 4>::type{x[0], x[step], x[2 * step], x[3 * step]};
+}
+
 template <int kHalf, class V, int... L>
 [[gnu::always_inline]] inline auto half_of(const V& v, std::integer_sequence<int, L...>) {
 #if defined(__AVX2__)

@@ -335,3 +335,34 @@ TEMPLATE_TEST_CASE("short runs, however many, give the bits of each alone", "", 
       }
     }
 }
+
+TEST_CASE("sums and extremes of many short runs are those of each, and fill their outputs alone") {
+  const double inf = kInf, nan = kNaN;
+  bool right = true, kept = true;
+  for (std::int64_t n = 1; n <= 17; ++n)
+    for (std::int64_t runs : {1, 3, 4, 5, 6, 7, 11, 63, 67, 129, 1031})
+      for (double special : {0.5, inf, -inf, nan}) {
+        auto x = numbers<float>(runs * n, 21, -2, 2);
+        for (std::int64_t r = 0; r < runs; r += 2) x[std::size_t(r * n + r % n)] = float(special);
+        const ReducePlan plan = reduce_plan(Shape{runs, n}, 0b10);
+        std::vector<float> sums(std::size_t(runs) + 4, 77), largest = sums, smallest = sums;
+        reduce_sum(plan, x.data(), sums.data());
+        reduce_extreme(plan, Extreme::max, x.data(), largest.data());
+        reduce_extreme(plan, Extreme::min, x.data(), smallest.data());
+        for (std::int64_t r = 0; r < runs; ++r) {
+          const float* const run = x.data() + r * n;
+          double sum = 0;
+          bool has_nan = false;
+          for (std::int64_t k = 0; k < n; ++k) sum += double(run[k]), has_nan |= std::isnan(run[k]);
+          const auto [least, most] = std::minmax_element(run, run + n);
+          const auto i = std::size_t(r);
+          right &= (n > 15 || same_values<float>({sums[i]}, {float(sum)})) &&
+                   same_values<float>({largest[i], smallest[i]},
+                                      {has_nan ? float(nan) : *most, has_nan ? float(nan) : *least});
+        }
+        for (std::size_t i = std::size_t(runs); i < sums.size(); ++i)
+          kept &= sums[i] == 77 && largest[i] == 77 && smallest[i] == 77;
+      }
+  CHECK(right);
+  CHECK(kept);
+}
