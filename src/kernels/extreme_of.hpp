@@ -191,4 +191,25 @@ template <bool largest, class T>
   }
 }
 
+/// The same for rows of up to seven elements.
+template <bool largest>
+[[gnu::noinline]] void extreme_of_narrow_rows(const float* x, std::int64_t n, std::int64_t row, std::int64_t width,
+                                              float* best) {
+  if (width < 4) {
+    auto all = few_at(best, width);
+    for (std::int64_t j = 0; j < n; ++j) all = better_of<largest>(few_at(x + j * row, width), all);
+    best[0] = all[0], best[width / 2] = all[1], best[width - 1] = all[2];
+    return;
+  }
+  // The first four of a row and the last, which may be some of the same.
+  const std::int64_t last = width - 4;
+  auto low = several_at<float, 4>(best), high = several_at<float, 4>(best + last);
+  for (std::int64_t j = 0; j < n; ++j) {
+    low = better_of<largest>(several_at<float, 4>(x + j * row), low);
+    high = better_of<largest>(several_at<float, 4>(x + j * row + last), high);
+  }
+  std::memcpy(best, &low, sizeof low);
+  std::memcpy(best + last, &high, sizeof high);
+}
+
 }  // namespace taper::kernels

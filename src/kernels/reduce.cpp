@@ -186,23 +186,6 @@ template <class T>
   });
 }
 
-/// What `join` does to rows that are narrower than a vector: whole vectors are read, of which the elements behind a row
-/// come to nothing, those of the last rows from a copy.
-template <class T>
-TAPER_FOR_SIZE void join_widened(void (*join)(const T*, std::int64_t, std::int64_t, std::int64_t, bool, T*), const T* x,
-                                 std::int64_t n, std::int64_t row, std::int64_t width, bool is_far, T* best) {
-  constexpr std::int64_t N = kFullVector<T>;
-  const std::int64_t end = (n - 1) * row + width, copied = std::max<std::int64_t>(end - N, 0);
-  T last[2 * N] = {}, own[N] = {};
-  for (std::int64_t i = copied; i < end; ++i) last[i - copied] = x[i];
-  for (std::int64_t c = 0; c < width; ++c) own[c] = best[c];
-  std::int64_t inside = n;
-  while (inside > 0 && (inside - 1) * row + N > end) --inside;
-  join(x, inside, row, N, is_far, own);
-  join(last + (inside * row - copied), n - inside, row, N, false, own);
-  for (std::int64_t c = 0; c < width; ++c) best[c] = own[c];
-}
-
 /// best[c] = the best of best[c] and of what stands in column c of the `n` rows; of many in parallel.
 template <class T>
 [[gnu::noinline]] void best_of_rows(Extreme extreme, const T* x, std::int64_t n, std::int64_t row, std::int64_t width,
@@ -210,7 +193,9 @@ template <class T>
   const auto join = extreme == Extreme::max ? extreme_of_rows<true, T> : extreme_of_rows<false, T>;
   const std::int64_t piece = rows_of_piece(n, width);
   if constexpr (kAvoidsParts<T>)
-    if (n <= piece && width < kFullVector<T>) return join_widened(join, x, n, row, width, is_far, best);
+    if (n <= piece && width < kFullVector<T>)
+      return (extreme == Extreme::max ? extreme_of_narrow_rows<true> : extreme_of_narrow_rows<false>)(x, n, row, width,
+                                                                                                      best);
   if (n <= piece) return join(x, n, row, width, is_far, best);
   const std::int64_t pieces = ceil_div(n, piece);
   T slots[kPieces * kWideColumns];
