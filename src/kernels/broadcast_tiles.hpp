@@ -204,7 +204,9 @@ struct TilePlan {
       if constexpr (kVectorWidth > 16) {
         const bool is_first = p.inner_stride[0] == 0;
         const int a = is_first ? numbers.operand : 0, b = numbers.operand - a;
-        if (numbers.of != WithNumber::nothing && t.n >= kLongRow && p.inner_stride[a] == 1 && p.inner_stride[b] == 0 &&
+        // Laying a number out for short rows takes longer than they do where vectors are short.
+        constexpr std::int64_t least = kAvoidsParts<float> ? kLanes<float> : kLongRow;
+        if (numbers.of != WithNumber::nothing && t.n >= least && p.inner_stride[a] == 1 && p.inner_stride[b] == 0 &&
             add == nullptr) {
           auto rows = rows_with_number<float>;
 #ifndef TAPER_ONLY_FLOAT32

@@ -239,7 +239,7 @@ TEST_CASE("a copy repeats and its gradient sums") {
 
 TEMPLATE_TEST_CASE("an operand that is a number for each row gives the bits of the operation", "", float, double) {
   using T = TestType;
-  for (const std::int64_t n : {1, 3, 8, 16, 31, 32, 33, 47, 64, 100, 511, 700, 16385, 40000})
+  for (const std::int64_t n : {1, 3, 7, 8, 9, 16, 23, 31, 32, 33, 47, 64, 100, 511, 700, 16385, 40000})
     for (const Pair& s : {Pair{{3, n}, {3, 1}}, Pair{{5, 7, n}, {7, 1}}, Pair{{n}, {}}, Pair{{5, 1, n}, {1, 3, 1}}})
       for (const Pair& each : {s, Pair{s.b, s.a}}) {
         INFO(to_string(each.a) << " with " << to_string(each.b));
