@@ -152,7 +152,6 @@ void multiply_outer(const GemmParams& p, const T* a, const T* b, T* c) {
 
 /// Whether a product is of a row and a matrix of long rows, not added to anything.
 bool is_row(const GemmParams& p) {
-  if (p.n % kLanes<float> != 0 && p.n < 4 * kRowUnit) return false;  // the few columns behind whole vectors take long
   return p.m == 1 && p.n >= kRowUnit && p.k <= kLongSum && p.batch == 1 && !p.add && !p.packed_b && !p.transpose_b;
 }
 
@@ -191,10 +190,24 @@ void multiply_row(const GemmParams& p, const T* a, const T* b, T* c) {
       }
     }
   });
+  // The last columns as a vector that begins among those before; four sums, so that no term waits for the one before.
   if (whole == p.n) return;
-  GemmParams rest = p;
-  rest.n -= whole;
-  gemm<T>(rest, a, b + whole, c + whole);
+  const auto added = [&](std::int64_t k, const Vector<T>& sum) __attribute__((always_inline)) {
+    return multiply_add(a[k * term] - Vector<T>{}, load(b + k * p.ldb + p.n - kLanes<T>), sum);
+  };
+  Vector<T> all{};
+  for (std::int64_t k = 0; k < p.k;) {
+    Vector<T> sum[4] = {};
+    const std::int64_t end = std::min(k + kChain<T>, p.k);
+    for (; k + 4 <= end; k += 4)
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; ++r) sum[r] = added(k + r, sum[r]);
+    for (; k < end; ++k) sum[0] = added(k, sum[0]);
+    all += (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  }
+  T columns[kLanes<T>];
+  store<T>(all, columns);
+  std::copy_n(columns + kLanes<T> - (p.n - whole), p.n - whole, c + whole);
 }
 
 /// Whether a BLAS takes the product.

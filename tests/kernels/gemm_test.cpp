@@ -220,7 +220,7 @@ TEST_CASE("a column times a row is each product of their elements, in rows any d
 }
 
 TEST_CASE("a row times a matrix of long rows agrees with its definition, and writes nothing behind them") {
-  for (const std::int64_t n : {63, 64, 72, 257, 1088, 2051})
+  for (const std::int64_t n : {63, 64, 65, 71, 72, 100, 257, 1088, 2051})
     for (const std::int64_t k : {2, 17, 64, 65, 200})
       for (const bool transpose_a : {false, true})
         for (const std::int64_t apart : {0, 3}) {
