@@ -25,30 +25,6 @@ template <class Axis>
   return axis.at(i);
 }
 
-/// What each column of a tile reads; the same for all rows.
-template <class Axis>
-class Columns {
- public:
-  using Source = typename Axis::Source;
-
-  explicit Columns(const Axis& axis) : axis_(axis) {}
-
-  /// Goes to the tile that begins with column `first`.
-  void show(std::int64_t first) {
-    if (first == first_) return;
-    first_ = first;
-    count_ = std::min(kUpsampleTile, axis_.out - first);
-    for (std::int64_t i = 0; i < count_; ++i) source_[i] = source_of(axis_, first + i);
-  }
-  std::int64_t count() const { return count_; }
-  const Source& operator[](std::int64_t i) const { return source_[i]; }
-
- private:
-  const Axis& axis_;
-  std::int64_t first_ = -1, count_ = 0;
-  Source source_[kUpsampleTile];
-};
-
 /// Whether outputs 2 j and 2 j + 1 are copies of input j or lie a quarter beside it, as `is_nearest` says: what images
 /// are mostly resized by.
 [[maybe_unused]] TAPER_FOR_SIZE bool doubles(const Resampling& axis) {
@@ -243,55 +219,31 @@ void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps
   }
 }
 
-/// Takes gradients in the order of their columns and writes what each input position gathers, in order.
-template <class T, int kTaps>
-class Gather {
- public:
-  Gather(T* dx, std::int64_t in, bool add) : dx_(dx), in_(in), add_(add) {}
+/// Adds what an output's gradient g sends to each position that the output reads: position j's are at sum[j - from].
+inline void spread(const Resampling::Source& s, double g, std::int64_t from, double* sum) {
+  sum[s.first - from] += (1 - s.weight) * g;
+  if (s.weight > 0) sum[s.second - from] += s.weight * g;
+}
+inline void spread(const CubicResampling::Source& s, double g, std::int64_t from, double* sum) {
+  for (int k = 0; k < 4; ++k)
+    if (s.weight[k] != 0) sum[s.at[k] - from] += s.weight[k] * g;
+}
 
-  void take(const Resampling::Source& s, double g) {
-    if (s.first != at_) move_to(s.first);
-    if (s.weight > 0) {
-      sums_[0] += (1 - s.weight) * g;
-      sums_[1] += s.weight * g;
-    } else {
-      sums_[0] += g;
+/// dx_j = sum_j, or added to it; sum_j is 0 then.
+template <class T>
+[[gnu::noinline]] void move_sums(double* sum, std::int64_t n, T* dx, bool add) {
+  std::int64_t j = 0;
+  if constexpr (kVectorWidth > 16 && sizeof(T) < sizeof(double))
+    for (; j + kDoubles <= n && !add; j += kDoubles) {
+      const AsManyFloats v = as_floats(load(sum + j));
+      std::memcpy(dx + j, &v, sizeof v);
+      store<double>(Doubles{}, sum + j);
     }
+  for (; j < n; ++j) {
+    dx[j] = static_cast<T>(add ? static_cast<double>(dx[j]) + sum[j] : sum[j]);
+    sum[j] = 0;
   }
-  void take(const CubicResampling::Source& s, double g) {
-    if (s.first != at_) move_to(s.first);
-    for (int k = 0; k < 4; ++k)
-      if (s.weight[k] != 0) sums_[s.at[k] - at_] += s.weight[k] * g;
-  }
-  /// Writes what is left.
-  TAPER_FOR_SIZE static void finish(Gather gather) { gather.move_to(gather.in_); }
-
- private:
-  void move_to(std::int64_t to) {
-    for (int n = 0; n < kTaps && at_ < to; ++n, ++at_) {
-      dx_[at_] = static_cast<T>(add_ ? static_cast<double>(dx_[at_]) + sums_[0] : sums_[0]);
-#pragma GCC unroll 4
-      for (int k = 0; k + 1 < kTaps; ++k) sums_[k] = sums_[k + 1];
-      sums_[kTaps - 1] = 0;
-    }
-    if (at_ >= to) return;
-    if (!add_) clear(dx_ + at_, dx_ + to);
-    at_ = to;
-  }
-  /// Stores what nothing was gathered for: mostly few elements.
-  [[gnu::noinline]] static void clear(T* dx, T* end) {
-    for (; dx != end; ++dx) {
-      asm volatile("");  // a call takes longer
-      *dx = 0;
-    }
-  }
-
-  T* dx_;
-  std::int64_t in_;
-  bool add_;
-  std::int64_t at_ = 0;
-  double sums_[kTaps] = {};  // of position at_ and the next ones
-};
+}
 
 /// The weight with which an output reads position `j`.
 double weight_of(const Resampling::Source& s, std::int64_t j) {
@@ -423,36 +375,37 @@ void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over
   const std::int64_t height = p.axis[1].in, width = p.axis[2].in, rows = p.axis[0].in * height;
   if (p.planes <= 0 || rows <= 0) return;
   const bool is_doubled = kDoubling<T> && std::is_same_v<Axis, Resampling> && doubles(over_width);
-  // A quarter of what lies beside a tile of blended pairs reaches it.
-  const std::int64_t beside = is_doubled && !over_width.is_nearest() ? 1 : 0;
   // dx_j = sum of dy_i times the weight with which output i reads j
   parallel_for(p.planes * rows, outputs(p) / rows + width, [&](std::int64_t begin, std::int64_t end) {
-    Columns<Axis> columns(over_width);
+    // A tile of columns, of which doubled ones are read by twice as many outputs and by one more on either side.
+    constexpr std::int64_t kTile = kUpsampleTile / 2, kOutputs = kUpsampleTile + 2;
+    constexpr int kBeside = kTapsOf<Axis> - 1;  // what an output reads beside the tile
+    Remembered<Axis> columns(over_width), heights(over_height);
     Remembered<Resampling> depths(p.axis[0]);
-    Remembered<Axis> heights(over_height);
-    for (std::int64_t unit = begin; unit < end; ++unit) {
-      const std::int64_t plane = unit / rows, row = unit % rows;
-      Gather<T, kTapsOf<Axis>> gather(dx + unit * width, width, add);
-      bool is_written = false;
-      for (std::int64_t c = 0; c < p.axis[2].out; c += kUpsampleTile) {
-        columns.show(c);
-        const std::int64_t n = columns.count(), first = std::max<std::int64_t>(c - beside, 0),
-                           last = std::min(c + n + beside, p.axis[2].out);
-        double with_ends[1 + kUpsampleTile + 2], *const sum = with_ends + 1;
-        if (!gather_rows(p, depths, heights, row / height, row % height, dy + plane * outputs(p) + first, last - first,
-                         sum + first - c))
-          continue;
-        if (is_doubled) {
-          is_written = true;
-          // Where the row ends, its last element goes on.
-          if (first == c) sum[-1] = sum[0];
-          if (last == c + n) sum[n] = sum[n - 1];
-          join_pairs(sum, n / 2, beside == 0, dx + unit * width + c / 2, add);
-          continue;
+    for (std::int64_t j = 0; j < width; j += kTile) {
+      const std::int64_t count = std::min(kTile, width - j), first = columns.over(j).first,
+                         last = columns.over(j + count - 1).last;
+      double gathered[kTile + 2 * kBeside];
+      std::fill_n(gathered, count + 2 * kBeside, 0.0);
+      for (std::int64_t unit = begin; unit < end; ++unit) {
+        const std::int64_t plane = unit / rows, row = unit % rows;
+        bool is_written = false;
+        for (std::int64_t c = first; c < last; c += kOutputs) {
+          const std::int64_t n = std::min(kOutputs, last - c);
+          double with_ends[1 + kOutputs + 2], *const sum = with_ends + 1;
+          if (!gather_rows(p, depths, heights, row / height, row % height, dy + plane * outputs(p) + c, n, sum)) break;
+          if (is_doubled) {
+            is_written = true;
+            // Where the row ends, its last element goes on.
+            if (j == 0) sum[-1] = sum[0];
+            if (j + count == width) sum[n] = sum[n - 1];
+            join_pairs(sum + 2 * j - first, count, over_width.is_nearest(), dx + unit * width + j, add);
+            break;
+          }
+          for (std::int64_t i = 0; i < n; ++i) spread(columns.at(c + i), sum[i], j - kBeside, gathered);
         }
-        for (std::int64_t i = 0; i < n; ++i) gather.take(columns[i], sum[i]);
+        if (!is_written) move_sums(gathered + kBeside, count, dx + unit * width + j, add);
       }
-      if (!is_written) gather.finish(gather);
     }
   });
 }
