@@ -493,20 +493,25 @@ def transposed_and_resized():
                  "reads_before = false;", twice)
     yield Mutant("the end of a row of blended pairs", kernel, "sum[-1] = sum[0], sum[columns.read] = sum[columns.read - 1];",
                  "sum[-1] = sum[0], sum[columns.read] = 0;", twice)
-    yield Mutant("gradients of blended pairs beside a tile", kernel, "last = std::min(c + n + beside, p.axis[2].out);",
-                 "last = c + n;", twice)
+    yield Mutant("gradients of blended pairs beside a tile", kernel, "join_pairs(sum + 2 * j - first,",
+                 "join_pairs(sum,", twice)
+    half = "images of half the width*"
+    yield Mutant("halved images at twice the values", kernel, "(is_halved ? 0.5 : 1)", "1", half)
+    yield Mutant("gradients of halved images at twice the values", kernel, "as_floats(0.5 * load(sum + i))",
+                 "as_floats(load(sum + i))", half)
     yield Mutant("a fifth row overwrites four", kernel, "if (any_) all =", "if (false) all =", "*resiz*")
     yield Mutant("places of the sizes for a factor", "modules/upsample.cpp", "axis.step = 1 / o.scale_factor[d];",
                  "axis.step = 0;", "a factor is rounded down*")
     yield Mutant("align_corners dropped", "modules/upsample.cpp", "o.align_corners.value_or(false)", "false",
                  "*weighs the two around*")
-    yield Mutant("gradient of the second neighbour dropped", kernel, "sums_[1] += s.weight * g;", "", "resizing agrees*")
+    yield Mutant("gradient of the second neighbour dropped", kernel, "if (s.weight > 0) sum[s.second - from] += s.weight * g;", "",
+                 "resizing agrees*")
     yield Mutant("Keys's cubic of another a", places, "constexpr double a = -0.75;", "constexpr double a = -0.5;",
                  "resizing agrees*")
-    yield Mutant("cubic gradients beyond the edge", kernel, "sums_[s.at[k] - at_] += s.weight[k] * g;",
-                 "sums_[k] += s.weight[k] * g;", "resizing agrees*")
-    yield Mutant("long rows start over with every tile", kernel, "if (first == first_) return;", "if (first_ >= 0) return;",
-                 "rows longer than a tile*")
+    yield Mutant("cubic gradients beyond the edge", kernel, "sum[s.at[k] - from] += s.weight[k] * g;",
+                 "sum[s.first + k - from] += s.weight[k] * g;", "resizing agrees*")
+    yield Mutant("gradients of a row left for the next", kernel, "store<double>(Doubles{}, sum + j);", "",
+                 "resizing agrees*")
 
 
 def gates():

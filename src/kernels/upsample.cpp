@@ -31,7 +31,12 @@ template <class Axis>
   return axis.rule != Resampling::Rule::aligned && axis.out == 2 * axis.in && (axis.step == 0 || axis.step == 0.5);
 }
 
-/// Whether elements of T have loops of their own for that.
+/// Whether output j lies in the middle of inputs 2 j and 2 j + 1.
+[[maybe_unused]] TAPER_FOR_SIZE bool halves(const Resampling& axis) {
+  return axis.rule == Resampling::Rule::linear && axis.in == 2 * axis.out && (axis.step == 0 || axis.step == 2);
+}
+
+/// Whether elements of T have loops of their own for these.
 template <class T>
 constexpr bool kDoubling = kVectorWidth > 16 && sizeof(T) == sizeof(float);
 
@@ -101,6 +106,7 @@ struct ColumnTaps {
     taps = kTapsOf<Axis>;
     is_nearest = axis.is_nearest();
     is_doubled = kVectorWidth > 16 && taps == 2 && doubles(axis);
+    is_halved = kVectorWidth > 16 && taps == 2 && halves(axis);
     count = std::min(kUpsampleTile, axis.out - first);
     from = source_of(axis, first).first;
     reads_before = first > 0;
@@ -121,25 +127,32 @@ struct ColumnTaps {
 
   std::int64_t count = 0, from = 0, read = 0;
   int taps = 0;
-  bool is_nearest = false, is_doubled = false, in_order = true, reads_before = false;
+  bool is_nearest = false, is_doubled = false, is_halved = false, in_order = true, reads_before = false;
   std::int64_t position[kMost];          ///< behind `from`, of what is read unless that is all in order
   std::int32_t place[4][kUpsampleTile];  ///< of what each column reads among that
   double weight[4][kUpsampleTile];
 };
 
-/// y_2j = y_2j+1 = x_j for j < n, by vectors V of which n elements fill one or more.
-template <class V>
-[[maybe_unused]] void copy_twice(const float* x, std::int64_t n, float* y) {
+/// y_2j = y_2j+1 = x_j for j < n, where at(j) are the elements from x_j on: as many as fill a V, and n as many or more.
+template <class V, class At>
+[[maybe_unused]] void copy_twice(const At& at, std::int64_t n, float* y) {
   constexpr int kAll = sizeof(V) / sizeof(float);
   constexpr auto kEach = std::make_integer_sequence<int, kAll>();
   for (std::int64_t j = 0; j < n; j += kAll) {
     const std::int64_t c = std::min(j, n - kAll);
-    V v;
-    std::memcpy(&v, x + c, sizeof v);
-    const V first = in_turns<0>(v, v, kEach), second = in_turns<1>(v, v, kEach);
+    const V v = at(c), first = in_turns<0>(v, v, kEach), second = in_turns<1>(v, v, kEach);
     std::memcpy(y + 2 * c, &first, sizeof v);
     std::memcpy(y + 2 * c + kAll, &second, sizeof v);
   }
+}
+template <class V>
+[[maybe_unused]] void copy_twice(const float* x, std::int64_t n, float* y) {
+  const auto at = [x](std::int64_t j) __attribute__((always_inline)) {
+    V v;
+    std::memcpy(&v, x + j, sizeof v);
+    return v;
+  };
+  copy_twice<V>(at, n, y);
 }
 
 /// y_2j and y_2j+1 lie a quarter before and behind x_j for j < n, at least kDoubles; x_-1 and x_n are read too.
@@ -156,6 +169,43 @@ template <class V>
   }
 }
 
+/// The elements x_0, x_2, ... of two vectors (`kFrom` = 0), or x_1, x_3, ...: those of both in turns.
+template <int kFrom, int... L>
+[[gnu::always_inline]] inline Doubles every_second(const double* x, std::integer_sequence<int, L...>) {
+  return __builtin_shufflevector(load(x), load(x + kDoubles), (L / 2 * 2 + kFrom + L % 2 * kDoubles)...);
+}
+/// What `every_second` put in turns in order.
+template <int... L>
+[[gnu::always_inline]] inline AsManyFloats in_order(AsManyFloats v, std::integer_sequence<int, L...>) {
+  return __builtin_shufflevector(v, v, (L % (kDoubles / 2) * 2 + L / (kDoubles / 2))...);
+}
+
+/// dx_j = the sum of what its pair of outputs gathered where these are its copies, else what they and those beside them
+/// send to the input that they were blended from; or added to it. One double behind sum_2n may be loaded.
+template <class T>
+[[gnu::noinline]] void join_pairs(const double* sum, std::int64_t n, bool are_copies, T* dx, bool add) {
+  constexpr auto kEach = std::make_integer_sequence<int, kDoubles>();
+  std::int64_t j = 0;
+  if constexpr (kDoubling<T>)
+    for (; j < n && n >= kDoubles && !add; j += kDoubles) {
+      j = std::min(j, n - kDoubles);
+      const double* const at = sum + 2 * j;
+      Doubles all = every_second<0>(at, kEach);
+      if (are_copies)
+        all += every_second<1>(at, kEach);
+      else
+        all = 0.25 * every_second<0>(at - 1, kEach) + 0.75 * all + 0.75 * every_second<1>(at, kEach) +
+              0.25 * every_second<0>(at + 2, kEach);
+      const AsManyFloats v = in_order(as_floats(all), kEach);
+      std::memcpy(dx + j, &v, sizeof v);
+    }
+  for (; j < n; ++j) {
+    const double* const at = sum + 2 * j;
+    const double all = are_copies ? at[0] + at[1] : 0.25 * at[-1] + 0.75 * at[0] + 0.75 * at[1] + 0.25 * at[2];
+    dx[j] = static_cast<T>(add ? static_cast<double>(dx[j]) + all : all);
+  }
+}
+
 /// One tile of one row of outputs, from element `to` of y on, of the plane from element `from` of x on.
 using ForwardTile = void(const UpsampleParams& p, const ColumnTaps& columns, const Taps& d, const Taps& h,
                          const void* x, std::int64_t from, void* y, std::int64_t to);
@@ -165,6 +215,7 @@ void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps
                   std::int64_t from, void* all_y, std::int64_t to) {
   const T* const x = static_cast<const T*>(all_x) + from;
   T* const y = static_cast<T*>(all_y) + to;
+  const bool is_halved = kDoubling<T> && columns.is_halved;
   const T* rows[8];
   double weights[8];
   int count = 0;
@@ -172,7 +223,7 @@ void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps
     for (int j = 0; j < h.count; ++j, ++count) {
       asm volatile("");  // one or two mostly: no vectors
       rows[count] = x + (d.at[i] * p.axis[1].in + h.at[j]) * p.axis[2].in + columns.from;
-      weights[count] = d.weight[i] * h.weight[j];
+      weights[count] = d.weight[i] * h.weight[j] * (is_halved ? 0.5 : 1);
     }
   if (columns.is_nearest) {
     if constexpr (kDoubling<T>) {
@@ -202,6 +253,7 @@ void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps
       sum[r] = total(ElementAt{columns.in_order ? r : columns.position[r]});
   }
   if constexpr (kDoubling<T>) {
+    if (is_halved) return join_pairs(sum, columns.count, true, y, false);
     if (const std::int64_t n = columns.count / 2; columns.is_doubled && n >= kDoubles) {
       // A tile reads one position before its own and one behind, but where the row ends, whose last element goes on.
       const std::int64_t before = columns.reads_before ? 1 : 0;
@@ -333,48 +385,12 @@ void forward(const UpsampleParams& p, const Axis& over_height, const Axis& over_
   });
 }
 
-/// The elements x_0, x_2, ... of two vectors (`kFrom` = 0), or x_1, x_3, ...: those of both in turns.
-template <int kFrom, int... L>
-[[gnu::always_inline]] inline Doubles every_second(const double* x, std::integer_sequence<int, L...>) {
-  return __builtin_shufflevector(load(x), load(x + kDoubles), (L / 2 * 2 + kFrom + L % 2 * kDoubles)...);
-}
-/// What `every_second` put in turns in order.
-template <int... L>
-[[gnu::always_inline]] inline AsManyFloats in_order(AsManyFloats v, std::integer_sequence<int, L...>) {
-  return __builtin_shufflevector(v, v, (L % (kDoubles / 2) * 2 + L / (kDoubles / 2))...);
-}
-
-/// dx_j = the sum of what its pair of outputs gathered where these are its copies, else what they and those beside them
-/// send to the input that they were blended from; or added to it. One double behind sum_2n may be loaded.
-template <class T>
-[[gnu::noinline]] void join_pairs(const double* sum, std::int64_t n, bool are_copies, T* dx, bool add) {
-  constexpr auto kEach = std::make_integer_sequence<int, kDoubles>();
-  std::int64_t j = 0;
-  if constexpr (kDoubling<T>)
-    for (; j < n && n >= kDoubles && !add; j += kDoubles) {
-      j = std::min(j, n - kDoubles);
-      const double* const at = sum + 2 * j;
-      Doubles all = every_second<0>(at, kEach);
-      if (are_copies)
-        all += every_second<1>(at, kEach);
-      else
-        all = 0.25 * every_second<0>(at - 1, kEach) + 0.75 * all + 0.75 * every_second<1>(at, kEach) +
-              0.25 * every_second<0>(at + 2, kEach);
-      const AsManyFloats v = in_order(as_floats(all), kEach);
-      std::memcpy(dx + j, &v, sizeof v);
-    }
-  for (; j < n; ++j) {
-    const double* const at = sum + 2 * j;
-    const double all = are_copies ? at[0] + at[1] : 0.25 * at[-1] + 0.75 * at[0] + 0.75 * at[1] + 0.25 * at[2];
-    dx[j] = static_cast<T>(add ? static_cast<double>(dx[j]) + all : all);
-  }
-}
-
 template <class Axis, class T>
 void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over_width, const T* dy, T* dx, bool add) {
   const std::int64_t height = p.axis[1].in, width = p.axis[2].in, rows = p.axis[0].in * height;
   if (p.planes <= 0 || rows <= 0) return;
-  const bool is_doubled = kDoubling<T> && std::is_same_v<Axis, Resampling> && doubles(over_width);
+  constexpr bool kHasPairs = kDoubling<T> && std::is_same_v<Axis, Resampling>;
+  const bool is_doubled = kHasPairs && doubles(over_width), is_halved = kHasPairs && !add && halves(over_width);
   // dx_j = sum of dy_i times the weight with which output i reads j
   parallel_for(p.planes * rows, outputs(p) / rows + width, [&](std::int64_t begin, std::int64_t end) {
     // A tile of columns, of which doubled ones are read by twice as many outputs and by one more on either side.
@@ -402,6 +418,15 @@ void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over
             join_pairs(sum + 2 * j - first, count, over_width.is_nearest(), dx + unit * width + j, add);
             break;
           }
+          if constexpr (kHasPairs)
+            if (is_halved && n >= kDoubles) {
+              is_written = true;
+              const auto at = [&](std::int64_t i) __attribute__((always_inline)) {
+                return as_floats(0.5 * load(sum + i));
+              };
+              copy_twice<AsManyFloats>(at, n, dx + unit * width + j);
+              break;
+            }
           for (std::int64_t i = 0; i < n; ++i) spread(columns.at(c + i), sum[i], j - kBeside, gathered);
         }
         if (!is_written) move_sums(gathered + kBeside, count, dx + unit * width + j, add);

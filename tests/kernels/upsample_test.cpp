@@ -97,6 +97,22 @@ std::string upsample_difference(const UpsampleCase& c, std::uint64_t seed, doubl
   return relative_error(added, both) < slack * tolerance<T>() ? "" : "added gradient";
 }
 
+/// Rows of in(n) elements resized to out(n) by `factor`, n from one to longer than a tile.
+template <class In, class Out>
+void check_widths(const In& in, const Out& out, double factor) {
+  for (const Axis::Mode mode : {Axis::nearest, Axis::nearest_exact, Axis::linear, Axis::aligned, Axis::cubic})
+    for (const double by : {0.0, factor})
+      for (std::int64_t n = 1; n <= 900; n += n < 40 ? 1 : 71) {
+        UpsampleCase c;
+        c.planes = 2;
+        c.axis[1] = {mode, 3, n % 3 == 0 ? 6 : n % 3 + 1, 0};
+        c.axis[2] = {mode, in(n), out(n), mode == Axis::aligned ? 0 : by};
+        INFO(c.text());
+        CHECK(upsample_difference<float>(c, std::uint64_t(n)) == "");
+        CHECK(upsample_difference<double>(c, std::uint64_t(n), mode == Axis::aligned ? 20 : 1) == "");
+      }
+}
+
 double dot(const Values& a, const Values& b, bool magnitude) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += magnitude ? std::abs(a[i] * b[i]) : a[i] * b[i];
@@ -106,17 +122,11 @@ double dot(const Values& a, const Values& b, bool magnitude) {
 }  // namespace
 
 TEST_CASE("images of twice the width agree with the definition") {
-  for (const Axis::Mode mode : {Axis::nearest, Axis::nearest_exact, Axis::linear, Axis::cubic})
-    for (const double factor : {0.0, 2.0})
-      for (std::int64_t in = 1; in <= 900; in += in < 40 ? 1 : 71) {
-        UpsampleCase c;
-        c.planes = 2;
-        c.axis[1] = {mode, 3, in % 3 == 0 ? 6 : in % 3 + 1, 0};
-        c.axis[2] = {mode, in, 2 * in, factor};
-        INFO(c.text());
-        CHECK(upsample_difference<float>(c, std::uint64_t(in)) == "");
-        CHECK(upsample_difference<double>(c, std::uint64_t(in)) == "");
-      }
+  check_widths([](std::int64_t n) { return n; }, [](std::int64_t n) { return 2 * n; }, 2);
+}
+
+TEST_CASE("images of half the width agree with the definition") {
+  check_widths([](std::int64_t n) { return 2 * n; }, [](std::int64_t n) { return n; }, 0.5);
 }
 
 TEST_CASE("resizing agrees with its definition on 6,000 random cases") {
