@@ -493,10 +493,11 @@ def transposed_and_resized():
                  "reads_before = false;", twice)
     yield Mutant("the end of a row of blended pairs", kernel, "sum[-1] = sum[0], sum[columns.read] = sum[columns.read - 1];",
                  "sum[-1] = sum[0], sum[columns.read] = 0;", twice)
+    yield Mutant("one place for all of some rows of pairs", kernel, "blend_twice(sums[i] +", "blend_twice(sums[0] +", twice)
     yield Mutant("gradients of blended pairs beside a tile", kernel, "join_pairs(sum + 2 * j - first,",
                  "join_pairs(sum,", twice)
     half = "images of half the width*"
-    yield Mutant("halved images at twice the values", kernel, "(is_halved ? 0.5 : 1)", "1", half)
+    yield Mutant("halved images at twice the values", kernel, "is_halved ? 0.5 : 1);", "1);", half)
     yield Mutant("gradients of halved images at twice the values", kernel, "as_floats(0.5 * load(sum + i))",
                  "as_floats(load(sum + i))", half)
     yield Mutant("a fifth row overwrites four", kernel, "if (any_) all =", "if (false) all =", "*resiz*")

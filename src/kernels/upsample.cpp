@@ -7,6 +7,7 @@
 #include "kernels/lanes.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/upsample_pairs.hpp"
 
 namespace taper::kernels {
 
@@ -24,21 +25,6 @@ template <class Axis>
 [[gnu::noinline]] typename Axis::Source source_of(const Axis& axis, std::int64_t i) {
   return axis.at(i);
 }
-
-/// Whether outputs 2 j and 2 j + 1 are copies of input j or lie a quarter beside it, as `is_nearest` says: what images
-/// are mostly resized by.
-[[maybe_unused]] TAPER_FOR_SIZE bool doubles(const Resampling& axis) {
-  return axis.rule != Resampling::Rule::aligned && axis.out == 2 * axis.in && (axis.step == 0 || axis.step == 0.5);
-}
-
-/// Whether output j lies in the middle of inputs 2 j and 2 j + 1.
-[[maybe_unused]] TAPER_FOR_SIZE bool halves(const Resampling& axis) {
-  return axis.rule == Resampling::Rule::linear && axis.in == 2 * axis.out && (axis.step == 0 || axis.step == 2);
-}
-
-/// Whether elements of T have loops of their own for these.
-template <class T>
-constexpr bool kDoubling = kVectorWidth > 16 && sizeof(T) == sizeof(float);
 
 /// An axis whose outputs are asked for again and again.
 template <class Axis>
@@ -84,9 +70,19 @@ struct Taps {
   double weight[4];
   int count = 0;
 
-  explicit Taps(const Resampling::Source& s)
-      : at{s.first, s.second}, weight{1 - s.weight, s.weight}, count(s.weight > 0 ? 2 : 1) {}
-  explicit Taps(const CubicResampling::Source& s) {
+  Taps() = default;
+  template <class Source>
+  explicit Taps(const Source& s) {
+    show(s);
+  }
+  /// Goes to another output, in place: what is stored in parts takes long to copy.
+  void show(const Resampling::Source& s) {
+    at[0] = s.first, at[1] = s.second;
+    weight[0] = 1 - s.weight, weight[1] = s.weight;
+    count = s.weight > 0 ? 2 : 1;
+  }
+  void show(const CubicResampling::Source& s) {
+    count = 0;
     for (int k = 0; k < 4; ++k) {
       if (s.weight[k] == 0) continue;
       at[count] = s.at[k];
@@ -106,8 +102,9 @@ struct ColumnTaps {
     taps = kTapsOf<Axis>;
     is_nearest = axis.is_nearest();
     is_doubled = kVectorWidth > 16 && taps == 2 && doubles(axis);
-    is_halved = kVectorWidth > 16 && taps == 2 && halves(axis);
     count = std::min(kUpsampleTile, axis.out - first);
+    is_blended = is_doubled && !is_nearest && count >= 2 * kDoubles;
+    is_halved = kVectorWidth > 16 && taps == 2 && halves(axis);
     from = source_of(axis, first).first;
     reads_before = first > 0;
     read = source_of(axis, first + count - 1).second + 1 - from;
@@ -127,140 +124,104 @@ struct ColumnTaps {
 
   std::int64_t count = 0, from = 0, read = 0;
   int taps = 0;
-  bool is_nearest = false, is_doubled = false, is_halved = false, in_order = true, reads_before = false;
+  bool is_nearest = false, is_doubled = false, is_blended = false, is_halved = false, in_order = true,
+       reads_before = false;
   std::int64_t position[kMost];          ///< behind `from`, of what is read unless that is all in order
   std::int32_t place[4][kUpsampleTile];  ///< of what each column reads among that
   double weight[4][kUpsampleTile];
 };
 
-/// y_2j = y_2j+1 = x_j for j < n, where at(j) are the elements from x_j on: as many as fill a V, and n as many or more.
-template <class V, class At>
-[[maybe_unused]] void copy_twice(const At& at, std::int64_t n, float* y) {
-  constexpr int kAll = sizeof(V) / sizeof(float);
-  constexpr auto kEach = std::make_integer_sequence<int, kAll>();
-  for (std::int64_t j = 0; j < n; j += kAll) {
-    const std::int64_t c = std::min(j, n - kAll);
-    const V v = at(c), first = in_turns<0>(v, v, kEach), second = in_turns<1>(v, v, kEach);
-    std::memcpy(y + 2 * c, &first, sizeof v);
-    std::memcpy(y + 2 * c + kAll, &second, sizeof v);
-  }
-}
-template <class V>
-[[maybe_unused]] void copy_twice(const float* x, std::int64_t n, float* y) {
-  const auto at = [x](std::int64_t j) __attribute__((always_inline)) {
-    V v;
-    std::memcpy(&v, x + j, sizeof v);
-    return v;
-  };
-  copy_twice<V>(at, n, y);
-}
+/// As many rows of outputs as are worked on at once, at most.
+constexpr int kRowsTogether = 4;
 
-/// y_2j and y_2j+1 lie a quarter before and behind x_j for j < n, at least kDoubles; x_-1 and x_n are read too.
-[[maybe_unused]] inline void blend_twice(const double* x, std::int64_t n, float* y) {
-  constexpr auto kEach = std::make_integer_sequence<int, kDoubles>();
-  for (std::int64_t j = 0; j < n; j += kDoubles) {
-    const std::int64_t c = std::min(j, n - kDoubles);
-    const Doubles middle = 0.75 * load(x + c);
-    const AsManyFloats before = as_floats(0.25 * load(x + c - 1) + middle),
-                       behind = as_floats(middle + 0.25 * load(x + c + 1)), first = in_turns<0>(before, behind, kEach),
-                       second = in_turns<1>(before, behind, kEach);
-    std::memcpy(y + 2 * c, &first, sizeof first);
-    std::memcpy(y + 2 * c + kDoubles, &second, sizeof second);
-  }
-}
-
-/// The elements x_0, x_2, ... of two vectors (`kFrom` = 0), or x_1, x_3, ...: those of both in turns.
-template <int kFrom, int... L>
-[[gnu::always_inline]] inline Doubles every_second(const double* x, std::integer_sequence<int, L...>) {
-  return __builtin_shufflevector(load(x), load(x + kDoubles), (L / 2 * 2 + kFrom + L % 2 * kDoubles)...);
-}
-/// What `every_second` put in turns in order.
-template <int... L>
-[[gnu::always_inline]] inline AsManyFloats in_order(AsManyFloats v, std::integer_sequence<int, L...>) {
-  return __builtin_shufflevector(v, v, (L % (kDoubles / 2) * 2 + L / (kDoubles / 2))...);
-}
-
-/// dx_j = the sum of what its pair of outputs gathered where these are its copies, else what they and those beside them
-/// send to the input that they were blended from; or added to it. One double behind sum_2n may be loaded.
-template <class T>
-[[gnu::noinline]] void join_pairs(const double* sum, std::int64_t n, bool are_copies, T* dx, bool add) {
-  constexpr auto kEach = std::make_integer_sequence<int, kDoubles>();
-  std::int64_t j = 0;
-  if constexpr (kDoubling<T>)
-    for (; j < n && n >= kDoubles && !add; j += kDoubles) {
-      j = std::min(j, n - kDoubles);
-      const double* const at = sum + 2 * j;
-      Doubles all = every_second<0>(at, kEach);
-      if (are_copies)
-        all += every_second<1>(at, kEach);
-      else
-        all = 0.25 * every_second<0>(at - 1, kEach) + 0.75 * all + 0.75 * every_second<1>(at, kEach) +
-              0.25 * every_second<0>(at + 2, kEach);
-      const AsManyFloats v = in_order(as_floats(all), kEach);
-      std::memcpy(dx + j, &v, sizeof v);
-    }
-  for (; j < n; ++j) {
-    const double* const at = sum + 2 * j;
-    const double all = are_copies ? at[0] + at[1] : 0.25 * at[-1] + 0.75 * at[0] + 0.75 * at[1] + 0.25 * at[2];
-    dx[j] = static_cast<T>(add ? static_cast<double>(dx[j]) + all : all);
-  }
-}
-
-/// One tile of one row of outputs, from element `to` of y on, of the plane from element `from` of x on.
-using ForwardTile = void(const UpsampleParams& p, const ColumnTaps& columns, const Taps& d, const Taps& h,
+/// One tile of a row of outputs, or of `n` of doubled ones, from element `to` of y on, of the plane from element `from`
+/// of x on.
+using ForwardTile = void(const UpsampleParams& p, const ColumnTaps& columns, const Taps& d, const Taps* h, int n,
                          const void* x, std::int64_t from, void* y, std::int64_t to);
 
+/// Row (d, h) of inputs, from a tile's first position on.
 template <class T>
-void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps& d, const Taps& h, const void* all_x,
-                  std::int64_t from, void* all_y, std::int64_t to) {
-  const T* const x = static_cast<const T*>(all_x) + from;
-  T* const y = static_cast<T*>(all_y) + to;
-  const bool is_halved = kDoubling<T> && columns.is_halved;
+[[gnu::always_inline]] inline const T* row_read(const UpsampleParams& p, const ColumnTaps& columns, std::int64_t d,
+                                                std::int64_t h, const T* x) {
+  return x + (d * p.axis[1].in + h) * p.axis[2].in + columns.from;
+}
+
+/// The rows of inputs that a row of outputs reads.
+template <class T>
+struct RowsRead {
+  [[gnu::always_inline]] RowsRead(const UpsampleParams& p, const ColumnTaps& columns, const Taps& d, const Taps& h,
+                                  const T* x, double scale) {
+    for (int i = 0; i < d.count; ++i)
+      for (int j = 0; j < h.count; ++j, ++count) {
+        asm volatile("");  // one or two mostly: no vectors
+        rows[count] = row_read(p, columns, d.at[i], h.at[j], x);
+        weights[count] = d.weight[i] * h.weight[j] * scale;
+      }
+  }
+  /// sum_r = the sum of weight x at position r over depth and height
+  [[gnu::always_inline]] void add_up(const ColumnTaps& columns, double* sum) const {
+    const auto total = [&](auto at) __attribute__((always_inline)) {
+      auto all = weights[0] * at(rows[0]);
+      for (int k = 1; k < count; ++k) all += weights[k] * at(rows[k]);
+      return all;
+    };
+    if (columns.in_order && columns.read >= kDoubles) {
+      for (std::int64_t r = 0; r < columns.read; r += kDoubles) {
+        const std::int64_t at = std::min(r, columns.read - kDoubles);
+        store<double>(total(ElementsAt{at}), sum + at);
+      }
+    } else {
+      for (std::int64_t r = 0; r < columns.read; ++r)
+        sum[r] = total(ElementAt{columns.in_order ? r : columns.position[r]});
+    }
+  }
+
   const T* rows[8];
   double weights[8];
   int count = 0;
-  for (int i = 0; i < d.count; ++i)
-    for (int j = 0; j < h.count; ++j, ++count) {
-      asm volatile("");  // one or two mostly: no vectors
-      rows[count] = x + (d.at[i] * p.axis[1].in + h.at[j]) * p.axis[2].in + columns.from;
-      weights[count] = d.weight[i] * h.weight[j] * (is_halved ? 0.5 : 1);
-    }
+};
+
+/// A tile of `n` rows of blended pairs. All rows are added up first: what was stored a moment ago cannot be loaded in
+/// other parts at once.
+[[maybe_unused]] void blend_rows(const UpsampleParams& p, const ColumnTaps& columns, const Taps& d, const Taps* h,
+                                 int n, const float* x, float* y) {
+  constexpr std::int64_t kApart = kUpsampleTile / 2 + 2 + 2;
+  double sums[kRowsTogether][kApart];
+  for (int i = 0; i < n; ++i) {
+    double* const sum = sums[i] + 1;
+    RowsRead<float>(p, columns, d, h[i], x, 1).add_up(columns, sum);
+    // A tile reads one position before its own and one behind, but where the row ends, whose last element goes on.
+    sum[-1] = sum[0], sum[columns.read] = sum[columns.read - 1];
+  }
+  for (int i = 0; i < n; ++i)
+    blend_twice(sums[i] + (columns.reads_before ? 2 : 1), columns.count / 2, y + i * p.axis[2].out);
+}
+
+template <class T>
+void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps& d, const Taps* h, int n,
+                  const void* all_x, std::int64_t from, void* all_y, std::int64_t to) {
+  const T* const x = static_cast<const T*>(all_x) + from;
+  T* const y = static_cast<T*>(all_y) + to;
+  if constexpr (kDoubling<T>)
+    if (columns.is_blended) return blend_rows(p, columns, d, h, n, x, y);
   if (columns.is_nearest) {
+    const T* const row = row_read(p, columns, d.at[0], h->at[0], x);
     if constexpr (kDoubling<T>) {
-      const std::int64_t n = columns.count / 2;
-      if (columns.is_doubled && n >= kLanes<T>) return copy_twice<Vector<T>>(rows[0], n, y);
-      if (columns.is_doubled && n >= kDoubles) return copy_twice<AsManyFloats>(rows[0], n, y);
+      const std::int64_t pairs = columns.count / 2;
+      if (columns.is_doubled && pairs >= kLanes<T>) return copy_twice<Vector<T>>(row, pairs, y);
+      if (columns.is_doubled && pairs >= kDoubles) return copy_twice<AsManyFloats>(row, pairs, y);
     }
     for (std::int64_t c = 0; c < columns.count; ++c)
-      y[c] = rows[0][columns.in_order ? columns.place[0][c] : columns.position[c]];
+      y[c] = row[columns.in_order ? columns.place[0][c] : columns.position[c]];
     return;
   }
-  // sum_r = the sum of weight x at position r over depth and height
-  double with_ends[1 + ColumnTaps::kMost + 1], *const sum = with_ends + 1;
+  const bool is_halved = kDoubling<T> && columns.is_halved;
+  const RowsRead<T> read(p, columns, d, *h, x, is_halved ? 0.5 : 1);
+  double sum[ColumnTaps::kMost + 1];
   sum[ColumnTaps::kMost] = -0.0;  // which readings of weight 0 have, so that they change nothing
-  const auto total = [&](auto at) __attribute__((always_inline)) {
-    auto all = weights[0] * at(rows[0]);
-    for (int k = 1; k < count; ++k) all += weights[k] * at(rows[k]);
-    return all;
-  };
-  if (columns.in_order && columns.read >= kDoubles) {
-    for (std::int64_t r = 0; r < columns.read; r += kDoubles) {
-      const std::int64_t at = std::min(r, columns.read - kDoubles);
-      store<double>(total(ElementsAt{at}), sum + at);
-    }
-  } else {
-    for (std::int64_t r = 0; r < columns.read; ++r)
-      sum[r] = total(ElementAt{columns.in_order ? r : columns.position[r]});
-  }
-  if constexpr (kDoubling<T>) {
+  read.add_up(columns, sum);
+  if constexpr (kDoubling<T>)
     if (is_halved) return join_pairs(sum, columns.count, true, y, false);
-    if (const std::int64_t n = columns.count / 2; columns.is_doubled && n >= kDoubles) {
-      // A tile reads one position before its own and one behind, but where the row ends, whose last element goes on.
-      const std::int64_t before = columns.reads_before ? 1 : 0;
-      sum[-1] = sum[0], sum[columns.read] = sum[columns.read - 1];
-      return blend_twice(sum + before, n, y);
-    }
-  }
   // y_c = the sum of weight times sum at the places that column c reads
   const auto term = [&](int k, std::int64_t c) { return columns.weight[k][c] * sum[columns.place[k][c]]; };
   for (std::int64_t c = 0; c < columns.count; ++c) {
@@ -365,21 +326,28 @@ bool gather_rows(const UpsampleParams& p, Remembered<Resampling>& depth, Remembe
 
 template <class Axis>
 void forward(const UpsampleParams& p, const Axis& over_height, const Axis& over_width, const void* x, void* y,
-             ForwardTile* tile) {
+             ForwardTile* tile, std::size_t size) {
   const std::int64_t height = p.axis[1].out, width = p.axis[2].out;
   // y_i = sum of x_j times the weight with which output i reads j, along each axis
   parallel_for(p.planes * p.axis[0].out * height, 4 * width, [&](std::int64_t begin, std::int64_t end) {
     ColumnTaps columns;
     Remembered<Axis> heights(over_height);
+    Taps rows[kRowsTogether];
     for (std::int64_t c = 0; c < width; c += kUpsampleTile) {
       columns.show(over_width, c);
+      const int together = columns.is_blended && size == sizeof(float) ? kRowsTogether : 1;
       for (std::int64_t unit = begin; unit < end;) {
         // The rows of one place of the depth.
         const std::int64_t slab = unit / height, last = std::min(end, (slab + 1) * height);
         const std::int64_t from = slab / p.axis[0].out * inputs(p);
         const Taps depth(source_of(p.axis[0], slab % p.axis[0].out));
-        for (std::int64_t h = unit - slab * height; unit < last; ++unit, ++h)
-          tile(p, columns, depth, Taps(heights.at(h)), x, from, y, unit * width + c);
+        for (std::int64_t h = unit - slab * height; unit < last;) {
+          int n = 0;
+          do rows[n].show(heights.at(h++));
+          while (++n < together && unit + n < last);
+          tile(p, columns, depth, rows, n, x, from, y, unit * width + c);
+          unit += n;
+        }
       }
     }
   });
@@ -440,9 +408,9 @@ void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over
 template <class T>
 void upsample(const UpsampleParams& p, const T* x, T* y) {
   if (p.cubic)
-    forward(p, CubicResampling{p.axis[1]}, CubicResampling{p.axis[2]}, x, y, forward_tile<T>);
+    forward(p, CubicResampling{p.axis[1]}, CubicResampling{p.axis[2]}, x, y, forward_tile<T>, sizeof(T));
   else
-    forward(p, p.axis[1], p.axis[2], x, y, forward_tile<T>);
+    forward(p, p.axis[1], p.axis[2], x, y, forward_tile<T>, sizeof(T));
 }
 
 template <class T>
