@@ -676,6 +676,7 @@ def functions():
 
 def moves():
     file = "src/kernels/movement.cpp"
+    yield Mutant("a part of a vector behind a run", file, "at = std::min(i, n - kStep);", "at = i;", "runs of every length*")
     yield Mutant("rows of an index that wrap stay where they were", "src/kernels/index.cpp",
                  "from -= extent_[d] * step_[d];", "", "gather*")
     yield Mutant("rows after a part of one gathered from where it began", "src/kernels/index.cpp",

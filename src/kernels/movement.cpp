@@ -54,6 +54,20 @@ void transpose_square(const T* x, std::int64_t x_row, T* y, std::int64_t y_row) 
   for (int i = 0; i < n; ++i) std::memcpy(y + i * y_row, &v[i], sizeof v[i]);
 }
 
+/// y_i = x_i for i < n: what a few vectors hold without a call, which pays for more.
+template <class T>
+[[gnu::always_inline]] inline void move_run(const T* x, T* y, std::int64_t n) {
+  constexpr std::int64_t kStep = 32 / sizeof(T), kMost = 192 / sizeof(T);
+  if (n < kStep || n > kMost) {
+    std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(T));
+    return;
+  }
+  for (std::int64_t i = 0; i < n; i += kStep) {
+    const std::int64_t at = std::min(i, n - kStep);
+    std::memcpy(y + at, x + at, 32);
+  }
+}
+
 /// Part of a permutation: [rows, columns] elements, in y rows apart, in x rows and columns.
 struct Matrix {
   std::int64_t rows, columns;
@@ -82,8 +96,8 @@ void move_matrix(const void* all_x, void* all_y, const Matrix& m) {
     std::memcpy(y + r * to_step + c, x + r * row_step + c * column_step, sizeof(T));
   };
   if (m.column_step == 1) {
-    for (std::int64_t r = 0; r < m.rows; ++r)
-      std::memcpy(y + r * m.to_step, x + r * m.row_step, static_cast<std::size_t>(m.columns) * sizeof(T));
+    const std::int64_t rows = m.rows, n = m.columns, x_row = m.row_step, y_row = m.to_step;
+    for (std::int64_t r = 0; r < rows; ++r) move_run(x + r * x_row, y + r * y_row, n);
     return;
   }
   constexpr std::int64_t kTile = 64 / sizeof(T), kSquare = kVectorWidth / sizeof(T);
@@ -183,7 +197,7 @@ void copy_runs(const void* all_x, std::int64_t x_step, void* all_y, std::int64_t
     } else if (n <= 4 * few) {
       for (std::int64_t o = first; o < last; ++o) copy(o, 0, 32), copy(o, n - 2 * few, 32);
     } else {
-      for (std::int64_t o = first; o < last; ++o) copy(o, 0, static_cast<std::size_t>(n) * sizeof(T));
+      for (std::int64_t o = first; o < last; ++o) move_run(x + o * x_step, y + o * y_step, n);
     }
   });
 }
