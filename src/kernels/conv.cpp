@@ -103,7 +103,8 @@ struct Target {
   bool add;
 
   /// Stores a run of columns of all rows; `from` is the first of them, `to` where it goes in a channel.
-  void store(const T* from, std::int64_t n, std::int64_t sample, std::int64_t to, std::int64_t stride) const {
+  [[gnu::noinline]] void store(const T* from, std::int64_t n, std::int64_t sample, std::int64_t to,
+                               std::int64_t stride) const {
     const std::int64_t channel = s.result_size;
     T* first = y + sample * s.result_sample() + to;
     if (stride <= 2 && !add) {
@@ -230,22 +231,32 @@ struct Sweeps {
   }
 };
 
-/// Sums sweeps one after another in each region, whose results lie between each other.
+/// Sums of sweeps with slabs: each unit is a region's results of some rows.
 template <class T>
-void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w, const T* b, T* y, bool add) {
-  const std::int64_t bands = ceil_div(all.sweep[0].rows, row_step), regions = region_count(all.sweep[0], all.slab[0]);
-  const auto unit = [&](int which, std::int64_t index, bool last, bool& filled, Terms<T>& terms) {
+struct SlabSums {
+  const Sweeps& all;
+  std::int64_t row_step, bands, regions;  ///< rows of a unit; units of a region; regions of all samples
+  const T *x, *w, *b;
+  T* y;
+  bool add;
+
+  std::int64_t units() const { return all.sweep[0].groups * bands * regions; }
+
+  /// The signal that the region `r` of unit `index` reads.
+  const T* signal_of(const Sweep& s, std::int64_t index, const Region& r) const {
+    return x + r.sample * s.signal_sample() + index / (bands * regions) * s.channels * s.signal_size;
+  }
+  /// Sums one sweep of unit `index`; `last` if nobody goes on with the next, `filled` once the slab that sweeps share
+  /// is.
+  TAPER_FOR_SIZE void sum(int which, std::int64_t index, bool last, bool& filled, Terms<T>& terms) const {
     const Scratch<T>& own = scratch<T>();
     const Sweep& s = all.sweep[which];
     const Slab& slab = all.slab[which];
     const std::int64_t taps = s.tap_count(), depth = s.channels * taps;
     const std::int64_t g = index / (bands * regions), i = index / regions % bands * row_step;
     const std::int64_t rows = std::min(row_step, s.rows - i);
-    const auto signal_of = [&](std::int64_t at, const Region& r) {
-      return x + r.sample * s.signal_sample() + at / (bands * regions) * s.channels * s.signal_size;
-    };
     const Region area = region(s, slab, index % regions), next = region(s, slab, (index + 1) % regions);
-    const T *signal = signal_of(index, area), *next_signal = last ? nullptr : signal_of(index + 1, next);
+    const T *signal = signal_of(s, index, area), *next_signal = last ? nullptr : signal_of(s, index + 1, next);
     const T* weight = w + g * s.w_group + i * s.w_row;
     const T* direct = within_line(s, area, signal);
     const Target<T> to = target(s, g, i, rows, slab.row, b, y, add);
@@ -282,10 +293,18 @@ void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w,
     for (std::int64_t line = 0; line < area.lines; ++line)
       to.store_line(own.result + line * slab.result_line,
                     {area.sample, area.d, area.h + line, area.w, area.w + area.width, 0});
-  };
+  }
+};
+
+/// Sums sweeps one after another in each region, whose results lie between each other.
+template <class T>
+TAPER_FOR_SIZE void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w, const T* b, T* y,
+                              bool add) {
+  const SlabSums<T> sums{
+      all, row_step, ceil_div(all.sweep[0].rows, row_step), region_count(all.sweep[0], all.slab[0]), x, w, b, y, add};
   std::int64_t depth = 0;
   for (int i = 0; i < all.count; ++i) depth += all.sweep[i].channels * all.sweep[i].tap_count();
-  parallel_for(all.sweep[0].groups * bands * regions, parallel_work(row_step * all.slab[0].columns(), depth),
+  parallel_for(sums.units(), parallel_work(row_step * all.slab[0].columns(), depth),
                [&](std::int64_t first, std::int64_t last) {
                  Terms<T> terms[Sweeps::kMost];
                  for (int i = 0; i < all.count; ++i) {
@@ -295,14 +314,14 @@ void run_slabs(const Sweeps& all, std::int64_t row_step, const T* x, const T* w,
                  for (std::int64_t index = first; index < last; ++index) {
                    bool filled = false;
                    for (int i = 0; i < all.count; ++i)
-                     unit(i, index, i + 1 < all.count || index + 1 == last, filled, terms[i]);
+                     sums.sum(i, index, i + 1 < all.count || index + 1 == last, filled, terms[i]);
                  }
                });
 }
 
 /// y = the sum of each sweep plus `b`, which may be null, or += with `add`.
 template <class T>
-void run(const Sweep* sweeps, int count, const T* x, const T* w, const T* b, T* y, bool add) {
+TAPER_FOR_SIZE void run(const Sweep* sweeps, int count, const T* x, const T* w, const T* b, T* y, bool add) {
   Sweeps together;
   together.count = 0;
   std::int64_t row_step = 0;
