@@ -168,9 +168,9 @@ void for_each_run(const ReducePlan& p, T* x, const Body& body) {
   });
 }
 
-/// Whether short runs are turned: the baseline and float64 are kept small.
+/// Whether short runs are turned: the baseline is kept small.
 template <class T>
-inline constexpr bool kTurnsRuns = kVectorWidth > 16 && sizeof(T) == sizeof(float);
+inline constexpr bool kTurnsRuns = kVectorWidth > 16;
 
 /// What is done to columns: a gradient, or a reduction that fills y.
 template <class T>
