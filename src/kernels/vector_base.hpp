@@ -151,6 +151,9 @@ inline FullDouble smaller(FullDouble a, FullDouble b) { return FullDouble(_mm256
 inline bool is_all_from(float least, FullFloat x) {
   return _mm256_movemask_ps(_mm256_cmp_ps(__m256(x), _mm256_set1_ps(least), _CMP_GE_OQ)) == 0xff;
 }
+inline bool is_all_from(double least, FullDouble x) {
+  return _mm256_movemask_pd(_mm256_cmp_pd(__m256d(x), _mm256_set1_pd(least), _CMP_GE_OQ)) == 0xf;
+}
 inline bool is_all_within(float least, float most, FullFloat x) {
   return _mm256_movemask_ps(_mm256_and_ps(_mm256_cmp_ps(__m256(x), _mm256_set1_ps(least), _CMP_GE_OQ),
                                           _mm256_cmp_ps(__m256(x), _mm256_set1_ps(most), _CMP_LE_OQ))) == 0xff;

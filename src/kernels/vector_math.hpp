@@ -110,15 +110,17 @@ inline V exp_anywhere(V x) {
 template <class V>
 inline bool has_normal_power([[maybe_unused]] V x) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
-  if constexpr (std::is_same_v<V, FullFloat>) return is_all_from(-87, negative_of(x));
+  if constexpr (std::is_same_v<V, FullFloat> || std::is_same_v<V, FullDouble>)
+    return is_all_from(by_size<V>(-87, -708), negative_of(x));
 #endif
   return false;
 }
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
 /// `exp_anywhere`, where not all have a normal power; masks make many 0.
-[[gnu::noinline]] inline FullFloat exp_beyond(FullFloat x) {
-  return is_all_from(-kLeastPower<FullFloat>, -x) ? FullFloat{} : exp_anywhere(x);
+template <class V>
+[[gnu::noinline]] V exp_beyond(V x) {
+  return is_all_from(-kLeastPower<V>, -x) ? V{} : exp_anywhere(x);
 }
 #endif
 
@@ -128,7 +130,7 @@ inline V vector_exp(V x) {
 #ifdef __AVX512F__
   if constexpr (kInPieces<V>) return all_or_one(exp_in_pieces, at_most<V>(89, x));
 #elif defined(__AVX2__)
-  if constexpr (std::is_same_v<V, FullFloat>) {
+  if constexpr (std::is_same_v<V, FullFloat> || std::is_same_v<V, FullDouble>) {
     if (!has_normal_power(x)) [[unlikely]]
       return exp_beyond(x);
     const auto [shifted, rest] = exp_parts(x);
