@@ -310,8 +310,7 @@ def losses():
     yield Mutant("exponentials vanish before they are 0", "src/kernels/vector_math.hpp", "by_size<V>(-104, -746);",
                  "by_size<V>(-103, -746);", "*every function of one element*")
     yield Mutant("exponentials of what is masked are 1", "src/kernels/vector_math.hpp",
-                 "is_all_from(-kLeastPower<FullFloat>, -x) ? FullFloat{}",
-                 "is_all_from(-kLeastPower<FullFloat>, -x) ? FullFloat{} + 1", "vectorised maps follow*")
+                 "is_all_from(-kLeastPower<V>, -x) ? V{}", "is_all_from(-kLeastPower<V>, -x) ? V{} + 1", "vectorised maps follow*")
     file = "src/kernels/cross_entropy.cpp"
     yield Mutant("label smoothing without the class weights", file, "surprise : surprise * at(weight);",
                  "surprise : surprise;", "cross entropy*")
@@ -652,6 +651,18 @@ def functions():
     yield Mutant("what the argument of gelu's approximation loses dropped", gates,
                  "const auto [shifted, rest] = exp_parts(-z.high, -z.low);\n  // 1 + e^-z",
                  "const auto [shifted, rest] = exp_parts(-z.high);\n  // 1 + e^-z", "every function of one element*")
+    yield Mutant("the last three of short runs left out", "src/kernels/reduce.cpp",
+                 "if (last == fours && runs % 4 != 0) extremes(", "if (last == fours && runs % 4 == 1) extremes(",
+                 "sums and extremes of many short runs*")
+    yield Mutant("the first four of narrow rows twice", "src/kernels/extreme_of.hpp",
+                 "several_at<float, 4>(x + j * row + last), high);", "several_at<float, 4>(x + j * row), high);",
+                 "extremes and their places*")
+    yield Mutant("sums of short runs without the last", "src/kernels/average_runs.hpp",
+                 "const std::int64_t four = std::min(i, runs - 4);", "const std::int64_t four = std::min(i, runs - 5);",
+                 "sums and extremes of many short runs*")
+    yield Mutant("exponentials of doubles beyond the normal powers by the short way", "src/kernels/vector_math.hpp",
+                 "by_size<V>(-87, -708), negative_of(x)", "by_size<V>(-87, -760), negative_of(x)",
+                 "every function of one element*")
     yield Mutant("runs of squares that begin one late", "src/kernels/elementwise.hpp",
                  "for (std::int64_t i = first; i < last; ++i) y[i] = x[i] * x[i];",
                  "for (std::int64_t i = first + 1; i < last; ++i) y[i] = x[i] * x[i];", "maps give the same bits*")
@@ -702,6 +713,12 @@ def moves():
                  "if (!std::is_floating_point_v<T>) return {};", "", "integer arithmetic wraps")
     yield Mutant("rows of doubles with a number for each as if they were float32", "src/kernels/broadcast_tiles.hpp",
                  "if (size == sizeof(double)) rows = rows_with_number<double>;", "", "an operand that is a number*")
+    yield Mutant("runs moved with a step too few", "src/kernels/movement.cpp",
+                 "const std::int64_t at = std::min(i, n - kStep);", "const std::int64_t at = std::min(i, n - kStep - 1);",
+                 "*runs of every length*,*permut*")
+    yield Mutant("the first columns for the last of a row times a matrix", "src/kernels/gemm.cpp",
+                 "std::copy_n(columns + kLanes<T> - (p.n - whole), p.n - whole, c + whole);",
+                 "std::copy_n(columns, p.n - whole, c + whole);", "*row times a matrix*")
     yield Mutant("a column's operand laid out for its first row alone", "src/kernels/broadcast_tiles.hpp",
                  "const Any* const from = static_cast<const Any*>(x) + r * s.row;",
                  "const Any* const from = static_cast<const Any*>(x) + (s.column == 0 ? 0 : r * s.row);", "*operands of any layout*")
