@@ -141,8 +141,8 @@ def convolutions():
                  "pack_taps(s, x + g * s.channels * s.signal_size, k, n, j, columns, own.right, row);",
                  "pack_taps(s, x, k, n, j, columns, own.right, row);", "every layer gives PyTorch's*")
     yield Mutant("input of the first group for all, in slabs", kernel,
-                 "return x + r.sample * s.signal_sample() + at / (bands * regions) * s.channels * s.signal_size;",
-                 "return x + r.sample * s.signal_sample() + 0 * at;", "convolutions agree*")
+                 "return x + r.sample * s.signal_sample() + index / (bands * regions) * s.channels * s.signal_size;",
+                 "return x + r.sample * s.signal_sample() + 0 * index;", "convolutions agree*")
     yield Mutant("slab of the first channels for all terms", kernel, "fill_slab(s, slab, area, signal, c,",
                  "fill_slab(s, slab, area, signal, 0,", "convolutions agree*")
     yield Mutant("slab of one sweep for all, though no other shares it", kernel, "if (direct == nullptr && !(filled && all.shared))",

@@ -130,7 +130,7 @@ constexpr bool kByRows = kVectorWidth == 32 && sizeof(T) == sizeof(float);
 constexpr std::int64_t kRowUnit = 64;
 
 /// Whether a product is of a column and a long row without gaps, not added to anything.
-bool is_outer(const GemmParams& p) {
+[[maybe_unused]] bool is_outer(const GemmParams& p) {
   return p.k == 1 && p.n >= 64 && p.batch == 1 && !p.add && !p.packed_b && (!p.transpose_b || p.ldb == 1);
 }
 
@@ -151,7 +151,7 @@ void multiply_outer(const GemmParams& p, const T* a, const T* b, T* c) {
 }
 
 /// Whether a product is of a row and a matrix of long rows, not added to anything.
-bool is_row(const GemmParams& p) {
+[[maybe_unused]] bool is_row(const GemmParams& p) {
   return p.m == 1 && p.n >= kRowUnit && p.k <= kLongSum && p.batch == 1 && !p.add && !p.packed_b && !p.transpose_b;
 }
 
