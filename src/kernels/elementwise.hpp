@@ -219,10 +219,10 @@ struct Pow {
   T grad(T dy, T x) const {
     return slope == Way::zero ? T{} : dy * (each<T>(exponent) * power(x, exponent - 1, slope));
   }
-  /// y[i] = f(x[i]) for first <= i < last by a loop of its own, if that is a square or cube: it takes a third of the
-  /// time that the loop for functions of any length does.
+  /// y[i] = f(x[i]) for first <= i < last by a loop of its own, if that is a square or a cube; returns whether it is.
+  /// That takes half the time that the loop for functions of any length does.
   template <class T>
-  bool has_run(const T* x, T* y, std::int64_t first, std::int64_t last) const {
+  bool map_product(const T* x, T* y, std::int64_t first, std::int64_t last) const {
     if (value == Way::square) {
       TAPER_INDEPENDENT_TURNS
       for (std::int64_t i = first; i < last; ++i) y[i] = x[i] * x[i];

@@ -19,8 +19,8 @@ template <class F, class T>
 void map(const T* x, T* y, std::int64_t n, const F& f) {
   // y_i = f(x_i)
   parallel_for(n, F::cost, [x, y, f](std::int64_t first, std::int64_t last) {
-    if constexpr (requires { f.has_run(x, y, first, last); })
-      if (f.has_run(x, y, first, last)) return;
+    if constexpr (requires { f.map_product(x, y, first, last); })
+      if (f.map_product(x, y, first, last)) return;
     if constexpr (kTakesPacks<F>) {
       const F mine = f;  // which stays in registers where a function may be called
       for (AnyPack at{first, last}; at; at.next<T>()) at.store(y, mine.f(at(x)));
