@@ -12,8 +12,9 @@ namespace taper::kernels {
 /// How many runs are worked on at a time.
 inline constexpr std::int64_t kSomeRuns = 64;
 
-/// The sums of short runs, in order and beside each other.
-[[gnu::always_inline]] inline void sum_short_runs(const float* x, std::int64_t n, std::int64_t runs, double* sum) {
+/// The sums of runs that are short, in order and beside each other, if there are some; returns whether they are.
+[[gnu::always_inline]] inline bool sum_short_runs(const float* x, std::int64_t n, std::int64_t runs, double* sum) {
+  if (n <= 0 || n >= kRowLanes || runs <= 4) return false;
   if constexpr (kVectorWidth == 64) {
     float turned[kRowLanes * kSomeRuns];
     pack_transposed(x, n, runs, n, turned, kSomeRuns);
@@ -24,10 +25,9 @@ inline constexpr std::int64_t kSomeRuns = 64;
       sum_four_short_rows(x + four * n, n, sum + four);
     }
   }
+  return true;
 }
-[[gnu::always_inline]] inline void sum_short_runs(const double* x, std::int64_t n, std::int64_t runs, double* sum) {
-  sum_rows(x, n, runs, sum);
-}
+[[gnu::always_inline]] inline bool sum_short_runs(const double*, std::int64_t, std::int64_t, double*) { return false; }
 
 /// y_i = (x_{i n} + ... + x_{i n + n - 1}) / divisor, of sums as `sum_run` takes them.
 template <class T>
@@ -37,13 +37,11 @@ template <class T>
       double sum[kSomeRuns];
       const std::int64_t count = std::min(kSomeRuns, last - i);
       const T* const from = x + i * n;
-      const bool are_short = sizeof(T) == sizeof(float) && n > 0 && n < kRowLanes && count > 4;
-      if (are_short) {
-        sum_short_runs(from, n, count, sum);
-      } else if (n <= kLongRun) {
-        sum_rows(from, n, count, sum);
-      } else {
-        for (std::int64_t c = 0; c < count; ++c) sum[c] = sum_run(from + c * n, n);
+      if (!sum_short_runs(from, n, count, sum)) {
+        if (n <= kLongRun)
+          sum_rows(from, n, count, sum);
+        else
+          for (std::int64_t c = 0; c < count; ++c) sum[c] = sum_run(from + c * n, n);
       }
       for (std::int64_t c = 0; c < count; ++c) y[i + c] = static_cast<T>(sum[c] / divisor);
     }
