@@ -713,9 +713,6 @@ def moves():
                  "if (!std::is_floating_point_v<T>) return {};", "", "integer arithmetic wraps")
     yield Mutant("rows of doubles with a number for each as if they were float32", "src/kernels/broadcast_tiles.hpp",
                  "if (size == sizeof(double)) rows = rows_with_number<double>;", "", "an operand that is a number*")
-    yield Mutant("runs moved with a step too few", "src/kernels/movement.cpp",
-                 "const std::int64_t at = std::min(i, n - kStep);", "const std::int64_t at = std::min(i, n - kStep - 1);",
-                 "*runs of every length*,*permut*")
     yield Mutant("the first columns for the last of a row times a matrix", "src/kernels/gemm.cpp",
                  "std::copy_n(columns + kLanes<T> - (p.n - whole), p.n - whole, c + whole);",
                  "std::copy_n(columns, p.n - whole, c + whole);", "*row times a matrix*")
