@@ -112,8 +112,9 @@ T extreme_of(const T* x, std::int64_t n) {
 /// y_i = the best of the n elements at x + i n, for four short runs.
 template <bool largest>
 [[gnu::noinline]] void extremes_of_four(const float* x, std::int64_t n, float* y) {
-  auto best = four_at(x, n);
-  for (std::int64_t k = 1; k < n; ++k) best = better_of<largest>(four_at(x + k, n), best);
+  using Four = Several<float, 4>::type;
+  Four best = every<Four>(x, n);
+  for (std::int64_t k = 1; k < n; ++k) best = better_of<largest>(every<Four>(x + k, n), best);
   std::memcpy(y, &best, sizeof best);
 }
 

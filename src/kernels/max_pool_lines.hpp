@@ -97,9 +97,7 @@ template <bool kPlaces>
   const auto two = [](const float* from) __attribute__((always_inline)) {
     return V(Lanes::of_pairs<0>(load(from), load(from + kLanes<float>)));
   };
-  const auto more = [s](const float* from) __attribute__((always_inline)) {
-    return every<V>(from, s, std::make_integer_sequence<int, kLanes<float>>());
-  };
+  const auto more = [s](const float* from) __attribute__((always_inline)) { return every<V>(from, s); };
   if constexpr (kPlaces) {
     const auto any = [=](const float* from) __attribute__((always_inline)) {
       return s == 1 ? one(from) : s == 2 ? ordered(two(from)) : more(from);

@@ -14,12 +14,6 @@
 
 namespace taper::kernels {
 
-/// x_0, x_s, x_2s, ...
-template <class V, class T, int... l>
-[[gnu::always_inline]] inline V every(const T* x, std::int64_t s, std::integer_sequence<int, l...>) {
-  return V{x[l * s]...};
-}
-
 /// The windows of rows of one width, some neighbours of them at a time. Places are below 2^30 for float32.
 template <class T>
 class RowMaxima {
@@ -169,10 +163,10 @@ class RowMaxima {
     for (std::int64_t o = begin; o < last; o += N) {
       const T* from = x + start_ + o * s;
       Places at = begins_at + static_cast<Place>((o - begin) * s), where = at;
-      V best = every<V>(from, s, std::make_integer_sequence<int, N>());
+      V best = every<V>(from, s);
       for (std::int64_t t = 1; t < taps; ++t) {
         from += step, at += static_cast<Place>(step);
-        take_larger(every<V>(from, s, std::make_integer_sequence<int, N>()), at, best, where);
+        take_larger(every<V>(from, s), at, best, where);
       }
       row.put(o, best, where);
     }

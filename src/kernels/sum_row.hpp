@@ -96,14 +96,14 @@ inline void sum_four_rows(const T* x, std::int64_t n, double* sum) {
     left += 2;
   }
   V all = __builtin_shufflevector(ac, bd, 0, 4, 2, 6) + __builtin_shufflevector(ac, bd, 1, 5, 3, 7);
-  if ((n & 1) != 0) all += __builtin_convertvector((Elements{left[0], left[n], left[2 * n], left[3 * n]}), V);
+  if ((n & 1) != 0) all += __builtin_convertvector(every<Elements>(left, n), V);
   std::memcpy(sum, &all, sizeof all);
 }
 
 /// The same of four rows of 1 to 15 elements, each in order.
 inline void sum_four_short_rows(const float* x, std::int64_t n, double* sum) {
   const auto elements = [=](std::int64_t k) __attribute__((always_inline)) {
-    const auto v = four_at(x + k, n);
+    const auto v = every<Several<float, 4>::type>(x + k, n);
     float four[4];
     std::memcpy(four, &v, sizeof v);
     return Lanes<4>::load(four);

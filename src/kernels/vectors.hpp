@@ -50,9 +50,14 @@ template <class T>
   std::memcpy(y, &v, sizeof v);
 }
 
-/// Four elements, each `step` behind the one before.
-[[gnu::always_inline]] inline Several<float, 4>::type four_at(const float* x, std::int64_t step) {
-  return Several<float, 4>::type{x[0], x[step], x[2 * step], x[3 * step]};
+template <class V, class T, int... L>
+[[gnu::always_inline]] inline V every(const T* x, std::int64_t step, std::integer_sequence<int, L...>) {
+  return V{x[L * step]...};
+}
+/// The elements x_0, x_step, x_{2 step}, ...: as many as fill a V.
+template <class V, class T>
+[[gnu::always_inline]] inline V every(const T* x, std::int64_t step) {
+  return every<V>(x, step, std::make_integer_sequence<int, sizeof(V) / sizeof(T)>());
 }
 
 template <int kHalf, class V, int... L>
