@@ -214,10 +214,14 @@ def convolutions():
                  "(a.length - 1 - highest) / a.stride + 2", test)
     yield Mutant("taps of the input's gradient found as the forward's", inside,
                  "a.shift_step > 0 ? -element : beyond", "-element", test)
-    yield Mutant("weights of taps that are found lie next to each other", inside, "b_[terms_++] = q * row;",
-                 "b_[terms_] = (terms_ - first_term) * row, ++terms_;", test)
-    yield Mutant("terms of a step counted from the first of a channel", inside, "first_term_[kind] + before[q];",
-                 "first_term_[kind];", test)
+    yield Mutant("weights of taps that are found lie next to each other", inside, "b[each++] = weight;",
+                 "b[each] = each * row, ++each;", test)
+    yield Mutant("terms of a step counted from the first of a channel", inside, "of.first_term + before[q];",
+                 "of.first_term;", test)
+    yield Mutant("terms of a step up to the end of a channel", inside, "before[last] - before[q]}",
+                 "before[0 * last] - before[q]}", test)
+    yield Mutant("weights of the other channels where the first one's are", inside, "behind = c * weight;",
+                 "behind = 0;", test)
     few, test = "src/kernels/conv_few.cpp", "a convolution of few products*"
     yield Mutant("few products' positions that no tap reaches left as they were", few,
                  "y[c * size + i] = (add ? y[c * size + i] : 0) + (b != nullptr ? b[c % channels] : 0);", "", test)

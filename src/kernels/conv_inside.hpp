@@ -89,6 +89,11 @@ class Inside {
     }
     return all;
   }
+  /// How many kinds of positions a sweep has.
+  int kinds_of(int sweep) const {
+    const Stretches(&along)[3] = along_[sweep];
+    return along[0].count * along[1].count * along[2].count;
+  }
   /// Lists the terms of a sweep, of which up to `step` are taken at a time, for weights that lie `row` apart; false if
   /// there is no room for them.
   TAPER_FOR_SIZE bool list(int sweep, const Sweep& s, std::int64_t step, std::int64_t row) {
@@ -97,11 +102,10 @@ class Inside {
     for (const Stretch& d : along_[sweep][0].all())
       for (const Stretch& h : along_[sweep][1].all())
         for (const Stretch& w : along_[sweep][2].all()) {
-          const Stretch* const found[3] = {&d, &h, &w};
+          const Stretch found[3] = {d, h, w};
           std::int64_t most = channels;
-          for (const Stretch* along : found) most *= along->last_tap - along->tap;
-          if (kinds_ == kMostKinds || terms_ + most > kMostTerms || counts_ + channels * taps + 1 > kMostCounts)
-            return false;
+          for (const Stretch& along : found) most *= along.last_tap - along.tap;
+          if (kinds_ == kMostKinds || terms_ + most > kMostTerms || counts_ + taps + 1 > kMostCounts) return false;
           list_kind(s, channels, found, row);
         }
     return true;
@@ -115,49 +119,57 @@ class Inside {
     const auto index = [&](int i, const Stretch& s) { return static_cast<int>(&s - along[i].at); };
     return first_kind_[sweep] + (index(0, d) * along[1].count + index(1, h)) * along[2].count + index(2, w);
   }
-  /// Those of `n` terms from term `q` of a channel on that a kind of positions finds.
-  FoundTerms terms(int kind, std::int64_t q, std::int64_t n) const {
-    const std::int16_t* const before = count_ + first_count_[kind];
-    const std::int64_t at = first_term_[kind] + before[q];
-    return {a_ + at, b_ + at, before[q + n] - before[q]};
+  /// Those of the terms from term `q` of a channel on that a kind of positions finds, up to term `last` of the channel
+  /// `channels` further on.
+  FoundTerms terms(int kind, std::int64_t q, std::int64_t channels, std::int64_t last) const {
+    const Kind& of = kind_[kind];
+    const std::int16_t* const before = count_ + of.first_count;
+    const std::int64_t at = of.first_term + before[q];
+    return {a_ + at, b_ + at, channels * of.each + before[last] - before[q]};
   }
 
  private:
   static constexpr int kMostKinds = 128;
-  static constexpr std::int64_t kMostTerms = 8192, kMostCounts = 16384;
+  static constexpr std::int64_t kMostTerms = 8192, kMostCounts = 8192;
 
-  TAPER_FOR_SIZE void list_kind(const Sweep& s, std::int64_t channels, const Stretch* const (&found)[3],
-                                std::int64_t row) {
-    const std::int64_t taps = s.tap_count(), first_term = terms_;
-    first_term_[kinds_] = terms_, first_count_[kinds_++] = counts_;
-    Place p{};
-    for (std::int64_t q = 0; q < taps; ++q, step(p, s.taps)) {
-      count_[counts_++] = static_cast<std::int16_t>(terms_ - first_term);
-      bool is_found = true;
-      std::int64_t element = 0;
-      for (int d = 0; d < 3; ++d) {
-        is_found = is_found && p.at[d] >= found[d]->tap && p.at[d] < found[d]->last_tap;
-        element =
-            element * (d == 2 ? s.signal_line : s.axis[d].length) + (p.at[d] - found[d]->tap) * s.axis[d].shift_step;
+  /// Where the terms of a kind of positions begin, and its counts; the terms of each channel.
+  struct Kind {
+    std::int64_t first_term, first_count, each;
+  };
+
+  [[gnu::noinline]] void list_kind(const Sweep& s, std::int64_t channels, const Stretch (&found)[3], std::int64_t row) {
+    const std::int64_t first_term = terms_;
+    std::int64_t *a = a_ + first_term, *b = b_ + first_term, each = 0, weight = 0;
+    std::int16_t* before = count_ + counts_;
+    const auto is_found = [&](int d, std::int64_t tap) { return tap >= found[d].tap && tap < found[d].last_tap; };
+    const auto distance = [&](int d, std::int64_t tap) { return (tap - found[d].tap) * s.axis[d].shift_step; };
+    for (std::int64_t d = 0; d < s.taps[0]; ++d)
+      for (std::int64_t h = 0; h < s.taps[1]; ++h) {
+        const bool is_line = is_found(0, d) && is_found(1, h);
+        const std::int64_t line = (distance(0, d) * s.axis[1].length + distance(1, h)) * s.signal_line;
+        for (std::int64_t w = 0; w < s.taps[2]; ++w, weight += row) {
+          *before++ = static_cast<std::int16_t>(each);
+          if (is_line && is_found(2, w)) a[each] = line + distance(2, w), b[each++] = weight;
+        }
       }
-      if (is_found) a_[terms_] = element, b_[terms_++] = q * row;
-    }
+    *before = static_cast<std::int16_t>(each);
     // The other channels find the same.
-    const std::int64_t each = terms_ - first_term;
     for (std::int64_t c = 1; c < channels; ++c) {
-      for (std::int64_t q = 0; q < taps; ++q, ++counts_)
-        count_[counts_] = static_cast<std::int16_t>(count_[counts_ - taps] + each);
-      for (std::int64_t i = 0; i < each; ++i, ++terms_)
-        a_[terms_] = a_[terms_ - each] + s.signal_size, b_[terms_] = b_[terms_ - each] + taps * row;
+      std::int64_t *const to_a = a + c * each, *const to_b = b + c * each;
+      const std::int64_t further = c * s.signal_size, behind = c * weight;
+      TAPER_INDEPENDENT_TURNS
+      for (std::int64_t i = 0; i < each; ++i) to_a[i] = a[i] + further, to_b[i] = b[i] + behind;
     }
-    count_[counts_++] = static_cast<std::int16_t>(terms_ - first_term);
+    kind_[kinds_++] = {first_term, counts_, each};
+    terms_ += channels * each, counts_ += s.tap_count() + 1;
   }
 
   Stretches along_[kMostTurns][3];
   int sweeps_ = 0, kinds_ = 0, first_kind_[kMostTurns];
-  std::int64_t terms_ = 0, counts_ = 0, first_term_[kMostKinds], first_count_[kMostKinds];
+  std::int64_t terms_ = 0, counts_ = 0;
+  Kind kind_[kMostKinds];
   std::int64_t a_[kMostTerms], b_[kMostTerms];
-  std::int16_t count_[kMostCounts];  ///< of each kind: the terms found before each one
+  std::int16_t count_[kMostCounts];  ///< of each kind: the terms of a channel before each tap, and of all taps
 };
 
 }  // namespace

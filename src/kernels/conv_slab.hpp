@@ -38,7 +38,8 @@ struct Slab {
     std::int64_t phase = 0, element = 0;
     for (int d = 0; d < 3; ++d) {
       const Axis& axis = s.axis[d];
-      const std::int64_t u = axis.shift + tap.at[d] * axis.shift_step, e = floor_div(u, axis.stride);
+      const std::int64_t u = axis.shift + tap.at[d] * axis.shift_step;
+      const std::int64_t e = axis.stride == 1 ? u : floor_div(u, axis.stride);
       phase = phase * axis.stride + (u - e * axis.stride);
       element = element * extent[d] + (e - low[d]);
     }
@@ -216,7 +217,9 @@ TAPER_FOR_SIZE Slab plan_slab(const Sweep& s, std::int64_t rows) {
       slabs.consider(1, part, part);
     }
   } else {
+    // Of regions as many to a plane, the lowest.
     for (std::int64_t lines = std::min(height, most / width); lines >= 1; --lines) {
+      lines = ceil_div(height, ceil_div(height, lines));
       slabs.consider(lines, width, whole(width));
       slabs.consider(lines, width, width + slabs.reach().span[2]);
     }

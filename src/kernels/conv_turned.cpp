@@ -80,12 +80,12 @@ struct Cut {
 double slab_time(const Sweep& s) {
   const std::int64_t vectors = ceil_div(s.positions[2], kLanes<float>);
   // Lines that are read where they are; measured, as is what packing each term takes at least.
-  constexpr double in_place = 1.12, packed = 4;
+  constexpr double in_place = 1.12;
   if (s.tap_count() == 1 && s.axis[2].stride == 1)
     return in_place * double(vectors * kLanes<float>) / double(s.positions[2]);
   const Grid grid = cut(s.rows, s.batch * s.position_count(), s.channels * s.tap_count(), s.groups);
   const Slab slab = plan_slab<float>(s.lines_only ? s.stacked() : s, grid.row_step);
-  return slab.use ? slab.time : packed;
+  return slab.use ? slab.time : std::max(4.0, 32 / double(s.positions[2]));
 }
 
 /// The share of the lanes that lines of positions fill, each alone or one after another with what the taps reach.
@@ -106,16 +106,20 @@ TAPER_FOR_SIZE bool is_faster(const Cut& c) {
   // takes some time to be turned.
   const double product = c.row == kLanes<float> ? 1.2 : c.row <= 32 ? 1.04 : 1, turn = kVectorWidth == 64 ? 12 : 16;
   const double turning = turn * double(s.position_count() * c.between);
-  double turned = turning, least = 0, slabs = 0;
+  double turned = turning, least = 0, slabs = 0, calls = 0;
   const auto products = [](const Sweep& sweep) {
     return double(sweep.position_count()) * double(sweep.tap_count() * sweep.channels);
   };
   const std::span sweeps(c.sweeps, std::size_t(c.count));
   for (const Sweep& sweep : sweeps) {
-    turned += product * double(s.channels) * c.inside.found(static_cast<int>(&sweep - c.sweeps));
+    const int u = static_cast<int>(&sweep - c.sweeps);
+    turned += product * double(s.channels) * c.inside.found(u);
+    calls += double(c.inside.kinds_of(u) * ceil_div(s.channels * sweep.tap_count(), kStep));
     if (sweep.position_count() > 0) least += products(sweep) / used_lanes(sweep);
   }
-  turned *= double(c.bands * c.row) / double(s.rows);
+  // Products of each kind of positions are a call, for all samples of small planes.
+  constexpr double call = 60 * double(kLanes<float>);
+  turned = (turned * double(c.row) + call * calls / double(s.batch)) * double(c.bands) / double(s.rows);
   if (turned <= least) return true;
   for (const Sweep& sweep : sweeps)
     if (sweep.position_count() > 0) slabs += products(sweep) * slab_time(sweep);
@@ -185,9 +189,12 @@ struct Box {
   std::int64_t size() const { return along[0].count * along[1].count * along[2].count; }
   /// Puts the dimensions in the order that the fewest tiles cover, which have up to so many rows.
   TAPER_FOR_SIZE void arrange(std::int64_t rows) {
-    const auto tiles = [&](int i) { return ceil_div(along[i].count, rows) * (size() / along[i].count); };
-    for (int i = 1; i < 3; ++i)
-      if (tiles(i) < tiles(0)) std::swap(along[0], along[i]);
+    const auto tiles = [&](int i, int j, int k) {
+      const std::int64_t count = along[i].count;
+      return (count <= rows ? 1 : ceil_div(count, rows)) * along[j].count * along[k].count;
+    };
+    if (tiles(1, 0, 2) < tiles(0, 1, 2)) std::swap(along[0], along[1]);
+    if (tiles(2, 0, 1) < tiles(0, 1, 2)) std::swap(along[0], along[2]);
     if (along[1].count < along[2].count) std::swap(along[1], along[2]);
   }
 };
@@ -214,8 +221,7 @@ TAPER_FOR_SIZE void pack_turned(const Cut& c, const float* w, std::int64_t rows,
                       row);
       for (std::int64_t t = 0; t < n && !is_whole; ++t) {
         if (to[first + t] < 0) continue;
-        float* const y = packed + to[first + t] + channel * next[first + t];
-        for (std::int64_t j = 0; j < row; j += kLanes<float>) store(load(some + t * row + j), y + j);
+        copy_run(some + t * row, row, packed + to[first + t] + channel * next[first + t]);
       }
     }
 }
@@ -403,9 +409,10 @@ class Units {
                                     const Ahead (&ahead)[2]) {
     const Sweep& s = c_.sweeps[u];
     const std::int64_t taps = s.tap_count(), channel = k / taps;
+    const std::int64_t channels = (k + n) / taps - channel, last = (k + n) % taps;
     const float* const signal = x_ + (g * s.channels + channel) * s.signal_size;
     for (const Box& box : std::span(box_, boxes_)) {
-      const FoundTerms found = c_.inside.terms(box.kind, k - channel * taps, n);
+      const FoundTerms found = c_.inside.terms(box.kind, k - channel * taps, channels, last);
       const bool is_even = taps == 1 && n > 1;  // terms are a step apart
       RowOperands<float> pair{signal + box.from, box.along[0].from,   found.a, is_even ? s.signal_size : 0, weights_,
                               found.b,           is_even ? c_.row : 0};
