@@ -220,8 +220,8 @@ def convolutions():
                  "of.first_term;", test)
     yield Mutant("terms of a step up to the end of a channel", inside, "before[last] - before[q]}",
                  "before[0 * last] - before[q]}", test)
-    yield Mutant("weights of the other channels where the first one's are", inside, "behind = c * weight;",
-                 "behind = 0;", test)
+    yield Mutant("weights of the other channels where the first one's are", inside, "behind = Some{} + c * weight;",
+                 "behind = Some{};", test)
     few, test = "src/kernels/conv_few.cpp", "a convolution of few products*"
     yield Mutant("few products' positions that no tap reaches left as they were", few,
                  "y[c * size + i] = (add ? y[c * size + i] : 0) + (b != nullptr ? b[c % channels] : 0);", "", test)

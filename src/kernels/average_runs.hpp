@@ -32,6 +32,7 @@ inline constexpr std::int64_t kSomeRuns = 64;
 /// y_i = (x_{i n} + ... + x_{i n + n - 1}) / divisor, of sums as `sum_run` takes them.
 template <class T>
 [[gnu::noinline]] void average_runs(std::int64_t runs, std::int64_t n, double divisor, const T* x, T* y) {
+  const std::uintptr_t ahead = far_ahead_of(double(runs) * double(n) * sizeof(T));
   parallel_for(runs, std::max<std::int64_t>(n, 8), [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; i += kSomeRuns) {
       double sum[kSomeRuns];
@@ -39,7 +40,7 @@ template <class T>
       const T* const from = x + i * n;
       if (!sum_short_runs(from, n, count, sum)) {
         if (n <= kLongRun)
-          sum_rows(from, n, count, sum);
+          sum_rows(from, n, count, ahead, sum);
         else
           for (std::int64_t c = 0; c < count; ++c) sum[c] = sum_run(from + c * n, n);
       }

@@ -200,6 +200,9 @@ bool depthwise_sum(const Sweep* sweeps, int count, const float* x, const float* 
   const Band band(sweeps, count, add);
   if (!band.slab.use) return false;
   const Sweep& s = *sweeps;
+  // Lines that are read with steps are not seen ahead by the processor.
+  const bool asks_ahead = s.axis[1].stride * s.axis[2].stride > 1 &&
+                          !is_near(double(s.batch * s.groups) * double(s.signal_size) * sizeof(float));
   // y[n, g, i] = b[g] + sum over t of w[g, t] x[n, g, i + t]
   const auto sum_planes = [=, &s, &band](std::int64_t first, std::int64_t last) {
     const Scratch<float>& own = scratch<float>();
@@ -218,9 +221,7 @@ bool depthwise_sum(const Sweep* sweeps, int count, const float* x, const float* 
           if (lines != listed_lines || columns != listed_columns) n = band.list_parts(lines, columns, parts);
           listed_lines = lines, listed_columns = columns;
           const std::int64_t read = planes > 1 ? planes * s.signal_size : lines * s.axis[1].stride * s.signal_line;
-          // Lines that are read with steps are not seen ahead by the processor.
-          if (s.axis[1].stride * s.axis[2].stride > 1)
-            Next(x + plane * s.signal_size + h * s.axis[1].stride * s.signal_line, read).fetch(read * 4);
+          if (asks_ahead) Next(x + plane * s.signal_size + h * s.axis[1].stride * s.signal_line, read).fetch(read * 4);
           fill_slab(s, band.slab, {0, 0, h, l, lines, columns}, x + plane * s.signal_size, 0, planes, own.right);
           for (std::int64_t i = 0; i < planes; ++i) {
             const std::int64_t g = (plane + i) % s.groups;

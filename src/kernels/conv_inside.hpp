@@ -153,12 +153,14 @@ class Inside {
         }
       }
     *before = static_cast<std::int16_t>(each);
-    // The other channels find the same.
+    // The other channels find the same: whole vectors, of which the last also writes what comes next.
+    using Some = Vector<std::int64_t>;
     for (std::int64_t c = 1; c < channels; ++c) {
-      std::int64_t *const to_a = a + c * each, *const to_b = b + c * each;
-      const std::int64_t further = c * s.signal_size, behind = c * weight;
-      TAPER_INDEPENDENT_TURNS
-      for (std::int64_t i = 0; i < each; ++i) to_a[i] = a[i] + further, to_b[i] = b[i] + behind;
+      const Some further = Some{} + c * s.signal_size, behind = Some{} + c * weight;
+      for (std::int64_t i = 0, to = c * each; i < each; i += kLanes<std::int64_t>, to += kLanes<std::int64_t>) {
+        store<std::int64_t>(load(a + i) + further, a + to);
+        store<std::int64_t>(load(b + i) + behind, b + to);
+      }
     }
     kind_[kinds_++] = {first_term, counts_, each};
     terms_ += channels * each, counts_ += s.tap_count() + 1;
@@ -168,7 +170,7 @@ class Inside {
   int sweeps_ = 0, kinds_ = 0, first_kind_[kMostTurns];
   std::int64_t terms_ = 0, counts_ = 0;
   Kind kind_[kMostKinds];
-  std::int64_t a_[kMostTerms], b_[kMostTerms];
+  std::int64_t a_[kMostTerms + kLanes<std::int64_t>], b_[kMostTerms + kLanes<std::int64_t>];
   std::int16_t count_[kMostCounts];  ///< of each kind: the terms of a channel before each tap, and of all taps
 };
 

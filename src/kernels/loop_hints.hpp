@@ -92,6 +92,13 @@ using detail::row_ahead;
 /// several rows are read together that are `row` bytes long, if that is much.
 inline std::uintptr_t far_ahead(std::int64_t row = 0) { return row >= 512 ? memory_ahead : row_ahead; }
 
+/// Whether a core's own caches hold so many bytes. Nothing is asked for ahead then: what lies behind them may be
+/// nobody's memory yet, and the processor looks for that as long as it reads fifty lines.
+inline bool is_near(double bytes) { return bytes < double(1 << 20); }
+
+/// The same for loops that read so many bytes in all. The baseline is kept small.
+inline std::uintptr_t far_ahead_of(double bytes) { return kVectorWidth == 16 || is_near(bytes) ? 0 : far_ahead(); }
+
 /// The same for loops that ask for a line at least.
 inline std::uintptr_t line_ahead() { return row_ahead > kLine ? row_ahead : kLine; }
 

@@ -204,7 +204,7 @@ bool is_in_quads(const MaxPool& p) {
 template <class T>
 void forward_quads(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
   const std::int64_t place = (d.first * p.h.in + h.first) * p.w.in;
-  pool_quads<T>(x + place, place, p.w.out, y, index);
+  pool_quads<T>(x + place, place, p.w.out, is_near(p.elements() * sizeof(T)) ? 0 : memory_ahead, y, index);
 }
 
 /// Whether planes of one row may as well be the rows of one plane, which are worked on some at a time.
@@ -257,7 +257,7 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
       row = nullptr, several = pool_by_halves;
   }
 #endif
-  const bool is_far = double(p.planes) * double(size) * sizeof(T) >= kFarRead;
+  const bool is_far = p.elements() * sizeof(T) >= kFarRead;
   parallel_for(p.planes * rows, size / rows + p.w.out, [=, &p](std::int64_t first, std::int64_t last) {
     if (row == nullptr && !small) return several(p, first, last, x, y, index);
     for (std::int64_t unit = first, count; unit < last; unit += count) {

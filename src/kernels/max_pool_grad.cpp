@@ -37,18 +37,17 @@ TAPER_FOR_SIZE bool is_in_few(const MaxPool& p) {
 struct Block {
   std::int64_t origin, n;
   IndexRange d, h, w;
-  std::uintptr_t ahead;  ///< how far ahead memory to be filled is asked for; 0: not at all
+  std::uintptr_t read_ahead, fill_ahead;  ///< how far ahead memory is asked for; 0: not at all
 };
 
 /// Calls visit(i, o) for all outputs o of a block's windows, i being the place in the block that was chosen; places
 /// elsewhere are not below its size.
 template <class Visit>
 void for_choices(const MaxPool& p, const Block& b, const std::int64_t* index, const Visit& visit) {
-  const std::uintptr_t ahead = beside_ahead();
   for (std::int64_t i = b.d.first; i < b.d.last; ++i)
     for (std::int64_t j = b.h.first; j < b.h.last; ++j) {
       const std::int64_t row = (i * p.h.out + j) * p.w.out;
-      if (ahead > 0) fetch_run(index + row, p.w.out, ahead);
+      if (b.read_ahead > 0) fetch_run(index + row, p.w.out, b.read_ahead);
       for (std::int64_t o = row + b.w.first; o < row + b.w.last; ++o)
         visit(static_cast<std::uint64_t>(index[o]) - static_cast<std::uint64_t>(b.origin), o);
     }
@@ -73,7 +72,7 @@ void backward_block(const MaxPool& p, const Block& b, const T* dy, const std::in
 template <class T>
 void backward_few(const MaxPool& p, const Block& b, const T* dy, const std::int64_t* index, T* dx, bool add) {
   dx += b.origin;
-  if (b.ahead > 0) fetch_run(dx, b.n, b.ahead);
+  if (b.fill_ahead > 0) fetch_run(dx, b.n, b.fill_ahead);
   if (!add) std::fill(dx, dx + b.n, T(0));
   const auto n = static_cast<std::uint64_t>(b.n);
   for_choices(p, b, index, [&](std::uint64_t at, std::int64_t o) {
@@ -84,7 +83,10 @@ void backward_few(const MaxPool& p, const Block& b, const T* dy, const std::int6
 /// The blocks that a plane is cut into: each is one run of memory, a part of a row, rows of a slice, or slices.
 class PoolBlocks {
  public:
-  TAPER_FOR_SIZE explicit PoolBlocks(const MaxPool& p) : p_(p) {
+  /// Of planes that take so many bytes with their outputs.
+  TAPER_FOR_SIZE PoolBlocks(const MaxPool& p, double bytes) : p_(p) {
+    if (!is_near(bytes)) read_ahead_ = beside_ahead();
+    if (bytes >= kFarFilled) fill_ahead_ = beside_ahead();
     const std::int64_t depth = p.d.in, height = p.h.in, width = p.w.in;
     w_ = std::min(width, kMaxPoolBlock);
     h_ = std::max<std::int64_t>(std::min(height, kMaxPoolBlock / width), 1);
@@ -92,12 +94,17 @@ class PoolBlocks {
     across_ = ceil_div(width, w_), down_ = ceil_div(height, h_), count = across_ * down_ * ceil_div(depth, d_);
   }
 
-  TAPER_FOR_SIZE Block at(std::int64_t block, std::uintptr_t ahead) const {
+  TAPER_FOR_SIZE Block at(std::int64_t block) const {
     const std::int64_t depth = p_.d.in, height = p_.h.in, width = p_.w.in;
     const std::int64_t d = block / (across_ * down_) * d_, h = block / across_ % down_ * h_, w = block % across_ * w_;
     const std::int64_t d1 = std::min(d + d_, depth), h1 = std::min(h + h_, height), w1 = std::min(w + w_, width);
-    return {(d * height + h) * width + w, (d1 - d) * (h1 - h) * (w1 - w), outputs_over(p_.d, d, d1),
-            outputs_over(p_.h, h, h1),    outputs_over(p_.w, w, w1),      ahead};
+    return {(d * height + h) * width + w,
+            (d1 - d) * (h1 - h) * (w1 - w),
+            outputs_over(p_.d, d, d1),
+            outputs_over(p_.h, h, h1),
+            outputs_over(p_.w, w, w1),
+            read_ahead_,
+            fill_ahead_};
   }
 
   std::int64_t count;
@@ -105,22 +112,22 @@ class PoolBlocks {
  private:
   const MaxPool& p_;
   std::int64_t d_, h_, w_, across_, down_;
+  std::uintptr_t read_ahead_ = 0, fill_ahead_ = 0;
 };
 
 /// dx_i = sum of dy_o over the outputs o with index_o = i, block by block, output by output.
 template <class T>
 void scatter(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
-  const PoolBlocks blocks(p);
   const std::int64_t size = p.d.in * p.h.in * p.w.in, outputs = p.d.out * p.h.out * p.w.out;
   const double bytes = double(p.planes) * (double(size + outputs) * sizeof(T) + double(outputs) * sizeof *index);
-  const std::uintptr_t ahead = bytes >= kFarFilled ? beside_ahead() : 0;
+  const PoolBlocks blocks(p, bytes);
   const auto run = is_in_few(p) ? backward_few<T> : backward_block<T>;
   parallel_for(p.planes * blocks.count, (size + outputs) / blocks.count,
                [=, &p, &blocks](std::int64_t first, std::int64_t last) {
-                 Block block = blocks.at(0, ahead);  // the only one of small planes
+                 Block block = blocks.at(0);  // the only one of small planes
                  for (std::int64_t unit = first; unit < last; ++unit) {
                    const std::int64_t plane = unit / blocks.count;
-                   if (blocks.count > 1) block = blocks.at(unit % blocks.count, ahead);
+                   if (blocks.count > 1) block = blocks.at(unit % blocks.count);
                    run(p, block, dy + plane * outputs, index + plane * outputs, dx + plane * size, add);
                  }
                });

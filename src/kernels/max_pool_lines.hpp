@@ -27,7 +27,9 @@ TAPER_FOR_SIZE inline bool goes_by_lines(const MaxPool& p) {
 struct Lines {
   /// Rows of `in` elements and `out` windows: window o takes `taps` elements, each `step` behind the one before, from
   /// `start + o * stride` on, of which the last is `reach` further.
-  std::int64_t in, out, stride, step, taps, start, reach = (taps - 1) * step;
+  std::int64_t in, out, stride, step, taps, start;
+  std::uintptr_t ahead;  ///< how far ahead memory is asked for; 0: not at all
+  std::int64_t reach = (taps - 1) * step;
   /// No border cuts off the windows [begin, inside), if there are any.
   std::int64_t begin = std::min(out, (stride - 1 - start) / stride);
   std::int64_t inside = start + reach < in ? std::min(out, (in - 1 - reach - start) / stride + 1) : 0;
@@ -69,7 +71,7 @@ template <bool kPlaces, class Read, class Order>
   for (; o < lines.inside; o += N) {
     const float* from = line.x + lines.start + o * s;
     if (line.x_end - from <= most || line.y_end - line.y < o + N) break;
-    fetch_run(from, N * s, memory_ahead);
+    if (lines.ahead > 0) fetch_run(from, N * s, lines.ahead);
     Places at = lanes + static_cast<std::int32_t>(line.place + lines.start + o * s);
     LineMaxima all{read(from), at};
     for (std::int64_t t = 1; t < lines.taps; ++t) {
@@ -131,7 +133,8 @@ template <bool kPlaces>
   const Window1d& w = p.w.window;
   // Windows side by side are those of one row, if nobody asks for places.
   const std::int64_t joined = !kPlaces && p.w.is_tiled() ? last - first : 1;
-  const Lines lines{p.w.in * joined, p.w.out * joined, w.stride, w.dilation, w.kernel, -w.padding_left};
+  const std::uintptr_t ahead = is_near(p.elements() * sizeof(float)) ? 0 : memory_ahead;
+  const Lines lines{p.w.in * joined, p.w.out * joined, w.stride, w.dilation, w.kernel, -w.padding_left, ahead};
   const std::int64_t in = lines.in, out = lines.out, size = p.d.in * p.h.in * in;
   Line line{x + first * p.w.in, x + p.planes * p.d.in * p.h.in * p.w.in, y + first * p.w.out,
             y + last * p.w.out, kPlaces ? index + first * out : nullptr, kPlaces ? first * in % size : 0};

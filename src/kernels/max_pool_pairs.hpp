@@ -61,9 +61,10 @@ template <class V, class P>
 
 /// y_o = the largest element of window o, index_o its place unless that is null, for `n` windows of four neighbours
 /// side by side, as many as fill a vector or more: pairs of pairs. x is at place `at` of its plane; places beside each
-/// other are below 2^31.
+/// other are below 2^31. Memory is asked for `ahead` bytes in front, unless that is 0.
 template <class T>
-[[gnu::noinline]] void pool_quads(const T* x, std::int64_t at, std::int64_t n, T* y, std::int64_t* index) {
+[[gnu::noinline]] void pool_quads(const T* x, std::int64_t at, std::int64_t n, std::uintptr_t ahead, T* y,
+                                  std::int64_t* index) {
   constexpr int N = kFullVector<T>;
   using V = typename Several<T, N>::type;
   using Offset = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
@@ -84,7 +85,7 @@ template <class T>
     // The last vector overlaps the one before, which changes nothing.
     const std::int64_t o = std::min(block, n - N);
     const T* const from = x + 4 * o;
-    fetch_run(from, 4 * N, memory_ahead);
+    if (ahead > 0) fetch_run(from, 4 * N, ahead);
     Places where[2], all;
     V best[2];
 #pragma GCC unroll 2

@@ -15,6 +15,8 @@ struct MaxPool {
 
   /// Whether each window lies in one row.
   bool is_one_row() const { return d.window.kernel == 1 && h.window.kernel == 1 && !d.is_adaptive && !h.is_adaptive; }
+  /// How many there are to choose from.
+  double elements() const { return double(planes * d.in) * double(h.in * w.in); }
   /// Whether a place in a plane and some strides together stay below 2^31.
   bool has_narrow_places() const { return d.in * h.in * w.in < std::int64_t{1} << 30; }
 };

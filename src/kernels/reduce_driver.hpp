@@ -60,6 +60,12 @@ bool is_far(const ReducePlan& p) {
   return double(p.outputs) * double(p.count) * sizeof(T) >= kFarRead;
 }
 
+/// How far ahead runs are asked for.
+template <class T>
+std::uintptr_t runs_ahead(const ReducePlan& p) {
+  return far_ahead_of(double(p.outputs) * double(p.count) * sizeof(T));
+}
+
 /// sum[c] += x_{j, c} for `n` rows of `width` columns: eight rows are added in a tree of their own type, then in
 /// double. Memory that `is_far` is asked for row by row.
 template <class T>
@@ -147,7 +153,7 @@ template <class T>
   }
   bool first = true;
   for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
-    const double run = sum_run(x + o.at[0], p.rows.extent);
+    const double run = sum_run(x + o.at[0], p.rows.extent, runs_ahead<T>(p));
     sum[0] = first ? run : sum[0] + run;
     first = false;
   });

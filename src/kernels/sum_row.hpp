@@ -32,15 +32,15 @@ template <int M, int N, int kMost, class T>
 template <class T>
 inline constexpr int kRowRegister = std::min(kLanes<double>, sizeof(T) == sizeof(float) ? 4 : 8);
 
-/// The N lanes of a row of at least as many elements, folded to M.
+/// The N lanes of a row of at least as many elements, folded to M. Memory is asked for `ahead` bytes in front.
 template <int M, int N, class T>
-[[gnu::always_inline]] inline auto lanes_of_row(const T* x, std::int64_t n) {
+[[gnu::always_inline]] inline auto lanes_of_row(const T* x, std::int64_t n, std::uintptr_t ahead) {
   // lane_j = x_j + x_{j+N} + x_{j+2N} + ...
   auto lanes = Lanes<N, kRowRegister<T>>::load(x);
   const T* const end = x + n / N * N;
   // Rows lie behind each other, and converting them keeps the processor from seeing far ahead by itself. Two lines of
   // float32 at a time: processors fetch best for loads that step by no more.
-  const auto add = [&, ahead = far_ahead()] {
+  const auto add = [&] {
     fetch_run(x, N, ahead);
     lanes.add(x);
     x += N;
@@ -61,12 +61,12 @@ template <int M, int N, class T>
 /// one run of elements (pooling windows, `mean`, `sum`) agree bit for bit: below 16 elements from left to
 /// right; from 16 on in 16 lanes, element `i` in lane `i % 16`, from kWideRow on in 32, which are then folded to
 /// 16, 8, 4, 2 and 1, and each fold takes in as many of the elements left over as it has lanes. One element comes back
-/// unchanged, -0 too.
+/// unchanged, -0 too. `ahead` is as `far_ahead` where rows are read from memory.
 template <class T>
-inline double sum_row(const T* x, std::int64_t n) {
+inline double sum_row(const T* x, std::int64_t n, std::uintptr_t ahead = 0) {
   if (n <= 0) return 0.0;
-  if (n >= kWideRow) return lanes_of_row<1, 2 * kRowLanes>(x, n).v;
-  if (n >= kRowLanes) return lanes_of_row<1, kRowLanes>(x, n).v;
+  if (n >= kWideRow) return lanes_of_row<1, 2 * kRowLanes>(x, n, ahead).v;
+  if (n >= kRowLanes) return lanes_of_row<1, kRowLanes>(x, n, ahead).v;
   // s = ((x_0 + x_1) + x_2) + ...
   double s = static_cast<double>(x[0]);
   for (std::int64_t i = 1; i < n; ++i) s += static_cast<double>(x[i]);
@@ -76,11 +76,11 @@ inline double sum_row(const T* x, std::int64_t n) {
 /// The sums of four rows of 16 to kWideRow - 1 elements that follow each other, as `sum_row` takes them; the last lanes
 /// of all four are folded at once.
 template <class T>
-inline void sum_four_rows(const T* x, std::int64_t n, double* sum) {
+inline void sum_four_rows(const T* x, std::int64_t n, std::uintptr_t ahead, double* sum) {
   using V = Several<double, 4>::type;
   using Elements = typename Several<T, 4>::type;
   const auto lanes = [=](const T* row) __attribute__((always_inline)) {
-    return std::bit_cast<V>(lanes_of_row<4, kRowLanes>(row, n));
+    return std::bit_cast<V>(lanes_of_row<4, kRowLanes>(row, n, ahead));
   };
   const V a = lanes(x), b = lanes(x + n), c = lanes(x + 2 * n), d = lanes(x + 3 * n);
   // Two lanes of each row, and of that two rows behind.
@@ -113,14 +113,14 @@ inline void sum_four_short_rows(const float* x, std::int64_t n, double* sum) {
   all.store(sum);
 }
 
-/// sum_i = sum_row(x + i n, n) for i < rows, with the same bits.
+/// sum_i = sum_row(x + i n, n, ahead) for i < rows, with the same bits.
 template <class T>
-void sum_rows(const T* x, std::int64_t n, std::int64_t rows, double* sum) {
+void sum_rows(const T* x, std::int64_t n, std::int64_t rows, std::uintptr_t ahead, double* sum) {
   std::int64_t i = 0;
   if constexpr (kLanes<double> >= 4)  // the baseline is kept small
     if (n >= kRowLanes && n < kWideRow)
-      for (; i + 4 <= rows; i += 4) sum_four_rows(x + i * n, n, sum + i);
-  for (; i < rows; ++i) sum[i] = sum_row(x + i * n, n);
+      for (; i + 4 <= rows; i += 4) sum_four_rows(x + i * n, n, ahead, sum + i);
+  for (; i < rows; ++i) sum[i] = sum_row(x + i * n, n, ahead);
 }
 
 /// y_i = x_i + x_{i + step} + ... + x_{i + (terms - 1) step} for i < N, in that order.

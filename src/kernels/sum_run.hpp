@@ -17,8 +17,8 @@ constexpr std::int64_t kLongRun = 4096;
 
 /// `sum_row`, once for all that is here.
 template <class T>
-[[gnu::noinline]] double sum_one_row(const T* x, std::int64_t n) {
-  return sum_row(x, n);
+[[gnu::noinline]] double sum_one_row(const T* x, std::int64_t n, std::uintptr_t ahead = 0) {
+  return sum_row(x, n, ahead);
 }
 
 /// The sum of a long run of float32: four elements of each of 16 lanes are added in a tree of float32, then in double.
@@ -46,10 +46,11 @@ inline double sum_long_run(const float* x, std::int64_t n) {
 /// Of double, which is added in double anyway.
 inline double sum_long_run(const double* x, std::int64_t n) { return sum_one_row(x, n); }
 
-/// The sum of `n` contiguous elements; a long run in parallel, in pieces whose size depends on `n` alone.
+/// The sum of `n` contiguous elements; a long run in parallel, in pieces whose size depends on `n` alone. `ahead` is as
+/// for `sum_row` where there are many shorter ones.
 template <class T>
-[[gnu::noinline]] double sum_run(const T* x, std::int64_t n) {
-  if (n <= kLongRun) return sum_one_row(x, n);
+[[gnu::noinline]] double sum_run(const T* x, std::int64_t n, std::uintptr_t ahead = 0) {
+  if (n <= kLongRun) return sum_one_row(x, n, ahead);
   constexpr std::int64_t kSlots = 64, kInMemory = 1 << 22;
   const std::int64_t piece = std::max<std::int64_t>(8 * kLongRun, (n / kSlots / kLongRun + 1) * kLongRun);
   const std::int64_t pieces = ceil_div(n, piece);
@@ -59,7 +60,7 @@ template <class T>
       const T* const from = x + k * piece;
       const std::int64_t size = std::min(piece, n - k * piece);
       // The memory is no faster than `sum_row`, and likes to be read strictly from first to last.
-      to[k] = n > kInMemory ? sum_one_row(from, size) : sum_long_run(from, size);
+      to[k] = n > kInMemory ? sum_one_row(from, size, far_ahead()) : sum_long_run(from, size);
     }
   });
   tree_sum(slots, pieces, 1);

@@ -20,7 +20,7 @@ bool sums_rows(std::int64_t n, Draw& draw) {
   for (double& v : values) v /= 3;  // so that sums of double are rounded, and differ by their order
   const std::vector<T> x(values.begin(), values.end());
   double sum[kRows];
-  kernels::sum_rows(x.data(), n, kRows, sum);
+  kernels::sum_rows(x.data(), n, kRows, 0, sum);
   bool same = true;
   for (std::int64_t i = 0; i < kRows; ++i) same &= sum[i] == kernels::sum_row(x.data() + i * n, n);
   return same;
