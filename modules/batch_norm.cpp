@@ -65,11 +65,11 @@ void take_running_stats(const BatchNormParams& p, const Tensor& mean, const Tens
   });
 }
 
-void check_rank(const char* where, const Shape& input, int spatial_dims, const std::string& text) {
+void check_rank(const char* where, const Shape& input, int spatial_dims, ShapeText text) {
   const int rank = input.rank(), batched = spatial_dims + 2;
   if (rank == batched || (spatial_dims == 1 && rank == 2)) return;
   fail(ErrorKind::shape, where, ": wrong number of dimensions: expected ", spatial_dims == 1 ? "2-D or " : "", batched,
-       "-D input with the batch, got ", rank, "-D ", text);
+       "-D input with the batch, got ", rank, "-D ", text(input));
 }
 
 /// `batches`: as for `update_running_stats`.
@@ -126,7 +126,7 @@ BatchNorm<N>::BatchNorm(Options options) : Layer<Options, RunningNorm>(std::move
 template <int N>
 Tensor BatchNorm<N>::forward(const Tensor& x) {
   const Options& o = this->options_;
-  check_rank(Options::kType, x.shape(), N, to_string(x.shape()));
+  check_rank(Options::kType, x.shape(), N, plain_text);
   check_features(Options::kType, "num_features", x.shape(), x.shape()[1], *o.num_features);
   const bool tracks = this->is_training() && this->running_mean.defined();
   const BatchNormFuncOptions options{.training = this->is_training() || !this->running_mean.defined(),
@@ -144,7 +144,7 @@ Tensor BatchNorm<N>::forward(const Tensor& x) {
 template <int N>
 Shape BatchNorm<N>::infer(Options& options, std::span<const Shape> inputs) {
   const Shape& input = inputs[0];
-  check_rank(Options::kType, input, N, batched_text(input));
+  check_rank(Options::kType, input, N, batched_text);
   complete_option(Options::kType, "num_features", options.num_features, input[1], input);
   if (input[1] == 0)
     fail(ErrorKind::shape, Options::kType, ": no channels: expected >= 1, got 0 in ", batched_text(input));

@@ -18,11 +18,10 @@ constexpr Op kInstanceNorm = row_norm_op(
 
 // --- checks ---------------------------------------------------------------------------------------------------------
 
-/// `spatial` is the shape behind the channels.
-void check_spatial_size(const char* where, const Shape& spatial, const std::string& input) {
-  if (spatial.numel() == 1)
+void check_spatial_size(const char* where, const Shape& input, ShapeText text) {
+  if (input.slice(2, input.rank()).numel() == 1)
     fail(ErrorKind::shape, where, ": too few values for each channel of a sample: expected more than 1, got 1 in ",
-         input);
+         text(input));
 }
 
 }  // namespace
@@ -46,7 +45,7 @@ Tensor instance_norm(const Tensor& input, const Tensor& running_mean, const Tens
   }
   const Shape& shape = input.shape();
   const Shape spatial = shape.slice(2, shape.rank());
-  check_spatial_size(where, spatial, to_string(shape));
+  check_spatial_size(where, shape, plain_text);
 
   const std::int64_t samples = input.numel() > 0 ? shape[0] : 0;
   const RowNormParams params{
@@ -85,8 +84,7 @@ template <int N>
 Shape InstanceNorm<N>::infer(Options& options, std::span<const Shape> inputs) {
   const Shape& input = inputs[0];
   complete_channels(Options::kType, "num_features", options.num_features, input, N);
-  if (!options.track_running_stats)
-    check_spatial_size(Options::kType, input.slice(2, input.rank()), batched_text(input));
+  if (!options.track_running_stats) check_spatial_size(Options::kType, input, batched_text);
   return input;
 }
 

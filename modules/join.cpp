@@ -33,9 +33,7 @@ Tensor joined(const MultiplyOptions&, std::span<const Tensor> inputs) {
   return y;
 }
 
-Tensor joined(const ConcatOptions& options, std::span<const Tensor> inputs) {
-  return cat({inputs.begin(), inputs.end()}, options.dim);
-}
+Tensor joined(const ConcatOptions& options, std::span<const Tensor> inputs) { return cat(inputs, options.dim); }
 
 template <class Options>
 Shape joined_shape(const Options&, std::span<const Shape> inputs) {

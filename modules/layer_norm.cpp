@@ -35,22 +35,22 @@ void check_normalized_shape(const char* where, const Extents& normalized) {
 /// "[*, 3, 5]", or "[N, *, 3, 5]" with the batch in front.
 std::string with_any(const char* front, const Shape& tail) { return cat(front, to_string(tail).substr(1)); }
 
-/// The shape of the last dimensions of `input`; `front` stands for those before, `text` for the input.
+/// The shape of the last dimensions of `input`, which `text` shows; `front` stands for those before.
 Shape check_tail(const char* where, const Extents& normalized, const Shape& input, int least_rank, const char* front,
-                 const std::string& text) {
+                 ShapeText text) {
   check_normalized_shape(where, normalized);
   const Shape tail = normalized.shape();
   const int first = input.rank() - tail.rank();
   if (input.rank() < least_rank + tail.rank() || !(input.slice(first, input.rank()) == tail))
     fail(ErrorKind::shape, where, ": input does not fit normalized_shape: expected ", with_any(front, tail), ", got ",
-         text);
+         text(input));
   return tail;
 }
 
 Tensor norm_of_tail(const Op& op, const Tensor& input, const Extents& normalized, const Tensor& weight,
                     const Tensor& bias, double eps, bool centered) {
   check_floating(op.name, input.dtype());
-  const Shape tail = check_tail(op.name, normalized, input.shape(), 0, "[*, ", to_string(input.shape()));
+  const Shape tail = check_tail(op.name, normalized, input.shape(), 0, "[*, ", plain_text);
   check_eps(op.name, eps);
   check_companion(op.name, "weight", weight, input, tail, "normalized_shape");
   check_companion(op.name, "bias", bias, input, tail, "normalized_shape");
@@ -155,7 +155,7 @@ namespace {
 /// The batch is a placeholder, so `normalized_shape` cannot reach it.
 template <class Options>
 Shape infer_tail(const Options& options, const Shape& input) {
-  check_tail(Options::kType, options.normalized_shape, input, 1, "[N, *, ", batched_text(input));
+  check_tail(Options::kType, options.normalized_shape, input, 1, "[N, *, ", batched_text);
   return input;
 }
 

@@ -159,11 +159,12 @@ Projected project(const MultiheadAttention& m, const Tensor& query, const Tensor
 
 /// Keys or values with the learned one and the one of zeros behind them.
 Tensor append(const AttentionGeometry& g, const Tensor& x, const Tensor& learned, bool zero) {
-  std::vector<Tensor> parts = {x};
+  Tensor parts[3] = {x};
+  std::size_t count = 1;
   const std::int64_t heads = x.size(1), size = x.size(3);
-  if (learned.defined()) parts.push_back(learned.reshape({1, heads, 1, size}).expand({g.batch, heads, 1, size}));
-  if (zero) parts.push_back(zeros({g.batch, heads, 1, size}, x.dtype()));
-  return parts.size() == 1 ? x : cat(parts, 2);
+  if (learned.defined()) parts[count++] = learned.reshape({1, heads, 1, size}).expand({g.batch, heads, 1, size});
+  if (zero) parts[count++] = zeros({g.batch, heads, 1, size}, x.dtype());
+  return count == 1 ? x : cat(std::span(parts, count), 2);
 }
 
 Tensor joined(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : a + b; }

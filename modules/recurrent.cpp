@@ -128,12 +128,14 @@ const Op& op_of(const RecurrentParams& p) {
   return kGru;
 }
 
-void check_one(const char* where, const std::string& name, const Tensor& tensor, const Shape& expected, DType dtype) {
+/// The tensor's name is `name` and `suffix`.
+void check_one(const char* where, const char* name, const std::string& suffix, const Tensor& tensor,
+               const Shape& expected, DType dtype) {
   if (!(tensor.shape() == expected))
-    fail(ErrorKind::shape, where, ": ", name, " does not fit: expected ", expected, ", got ", tensor.shape());
+    fail(ErrorKind::shape, where, ": ", name, suffix, " does not fit: expected ", expected, ", got ", tensor.shape());
   if (tensor.dtype() != dtype)
     fail(ErrorKind::type, where, ": element types differ: expected ", dtype, ", got ", tensor.dtype(), " in ", name,
-         "; convert with to()");
+         suffix, "; convert with to()");
 }
 
 }  // namespace
@@ -161,21 +163,20 @@ namespace {
 /// Refuses W_hr unless it is [P, H], P < H, and W_hh [gates * H, P].
 void check_projected(const char* where, const RecurrentWeights& weights, const std::string& suffix, std::int64_t gates,
                      DType dtype) {
-  const std::string hr = "weight_hr" + suffix;
   const Shape& shape = weights.weight_hr.shape();
   if (shape.rank() != 2 || shape[0] < 1 || shape[1] < 1)
-    fail(ErrorKind::shape, where, ": ", hr, " does not fit: expected [proj_size, hidden_size], got ", shape);
+    fail(ErrorKind::shape, where, ": weight_hr", suffix, " does not fit: expected [proj_size, hidden_size], got ",
+         shape);
   const std::int64_t projection = shape[0], hidden = shape[1];
   check_projection(where, projection, hidden);
-  check_one(where, hr, weights.weight_hr, shape, dtype);
-  check_one(where, "weight_hh" + suffix, weights.weight_hh, {gates * hidden, projection}, dtype);
+  check_one(where, "weight_hr", suffix, weights.weight_hr, shape, dtype);
+  check_one(where, "weight_hh", suffix, weights.weight_hh, {gates * hidden, projection}, dtype);
 }
 
 }  // namespace
 
 std::int64_t check_weights(const char* where, CellKind cell, const RecurrentWeights& weights, const std::string& suffix,
                            std::int64_t input_size, DType dtype) {
-  const std::string hh = "weight_hh" + suffix;
   const Shape& shape = weights.weight_hh.shape();
   const std::int64_t gates = kernels::gates_of(cell);
   const bool projects = weights.weight_hr.defined();
@@ -184,23 +185,23 @@ std::int64_t check_weights(const char* where, CellKind cell, const RecurrentWeig
          weights.weight_hr.shape());
   if (projects) check_projected(where, weights, suffix, gates, dtype);
   if (!projects && (shape.rank() != 2 || shape[1] < 1 || shape[0] / gates != shape[1] || shape[0] % gates != 0))
-    fail(ErrorKind::shape, where, ": ", hh, " does not fit: expected [", gates, " * hidden_size, hidden_size], got ",
-         shape);
+    fail(ErrorKind::shape, where, ": weight_hh", suffix, " does not fit: expected [", gates,
+         " * hidden_size, hidden_size], got ", shape);
   const std::int64_t rows = shape[0], hidden = rows / gates;
-  check_one(where, hh, weights.weight_hh, shape, dtype);
-  check_one(where, "weight_ih" + suffix, weights.weight_ih, {rows, input_size}, dtype);
+  check_one(where, "weight_hh", suffix, weights.weight_hh, shape, dtype);
+  check_one(where, "weight_ih", suffix, weights.weight_ih, {rows, input_size}, dtype);
   if (weights.bias_ih.defined() != weights.bias_hh.defined())
     fail(ErrorKind::shape, where, ": one bias is missing: expected bias_ih", suffix, " and bias_hh", suffix,
          " or neither, got one");
   if (weights.bias_ih.defined()) {
-    check_one(where, "bias_ih" + suffix, weights.bias_ih, {rows}, dtype);
-    check_one(where, "bias_hh" + suffix, weights.bias_hh, {rows}, dtype);
+    check_one(where, "bias_ih", suffix, weights.bias_ih, {rows}, dtype);
+    check_one(where, "bias_hh", suffix, weights.bias_hh, {rows}, dtype);
   }
   return hidden;
 }
 
 void check_state(const char* where, const char* name, const Tensor& state, const Shape& expected, DType dtype) {
-  if (state.defined()) check_one(where, name, state, expected, dtype);
+  if (state.defined()) check_one(where, name, "", state, expected, dtype);
 }
 
 // --- calls ----------------------------------------------------------------------------------------------------------

@@ -86,6 +86,16 @@ void check_states_given(std::size_t inputs) {
        " inputs, got ", inputs);
 }
 
+/// One step from the input and all states or none.
+template <class O>
+LSTMState run_on(const O& options, std::span<const Tensor> inputs, const RecurrentWeights& weights) {
+  check_states_given<O>(inputs.size());
+  LSTMState state;
+  if (inputs.size() > 1) state.h = inputs[1];
+  if (inputs.size() > 2) state.c = inputs[2];
+  return run(cell_of(options), inputs[0], weights, state);
+}
+
 }  // namespace
 
 template <class O>
@@ -106,16 +116,12 @@ Tensor RecurrentCell<O>::forward(const Tensor& x) {
 
 template <class O>
 Tensor RecurrentCell<O>::forward_all(std::span<const Tensor> inputs) {
-  return forward_outputs(inputs)[0];
+  return run_on(this->options_, inputs, weights).h;
 }
 
 template <class O>
 std::vector<Tensor> RecurrentCell<O>::forward_outputs(std::span<const Tensor> inputs) {
-  check_states_given<O>(inputs.size());
-  LSTMState state;
-  if (inputs.size() > 1) state.h = inputs[1];
-  if (inputs.size() > 2) state.c = inputs[2];
-  const LSTMState after = run(cell_of(this->options_), inputs[0], weights, state);
+  const LSTMState after = run_on(this->options_, inputs, weights);
   return kHasC<O> ? std::vector<Tensor>{after.h, after.c} : std::vector<Tensor>{after.h};
 }
 

@@ -45,16 +45,14 @@ Shape unflattened_shape(const Shape& shape, std::int64_t dim, const Extents& siz
   if (sizes.values.empty())
     fail(ErrorKind::config, "unflatten: unflattened_size is empty: expected at least 1 size, got none");
   const std::int64_t known = product_of_known(sizes), extent = shape[d];
-  std::vector<std::int64_t> filled = sizes.values;
-  const auto open = std::find(filled.begin(), filled.end(), -1);
-  const bool fits = open == filled.end() ? known == extent : known > 0 && extent % known == 0;
+  const bool is_open = std::find(sizes.values.begin(), sizes.values.end(), -1) != sizes.values.end();
+  const bool fits = is_open ? known > 0 && extent % known == 0 : known == extent;
   if (!fits)
     fail(ErrorKind::shape, "unflatten: unflattened_size does not multiply up to dimension ", d, ": expected ", extent,
          ", got ", to_json(to_value(sizes)), " for ", shape);
-  if (open != filled.end()) *open = extent / known;
-  return shape.slice(0, d)
-      .concat(Shape(std::span<const std::int64_t>(filled)))
-      .concat(shape.slice(d + 1, shape.rank()));
+  Shape unflattened = shape.slice(0, d);
+  for (const std::int64_t size : sizes.values) unflattened = unflattened.concat({size == -1 ? extent / known : size});
+  return unflattened.concat(shape.slice(d + 1, shape.rank()));
 }
 
 }  // namespace

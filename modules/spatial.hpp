@@ -18,6 +18,10 @@ void check_floating(const char* where, DType dtype);
 
 /// A shape whose batch extent is a placeholder, as messages print it: "[N, 12, 25]".
 std::string batched_text(const Shape& shape);
+/// A shape as it is.
+inline std::string plain_text(const Shape& shape) { return to_string(shape); }
+/// How a message shows a shape: made only for one.
+using ShapeText = std::string (*)(const Shape&);
 
 /// Fills in an option that follows from the input's extent, or refuses one that was given and differs.
 /// Errors: `ErrorKind::shape`, `where: key does not fit the input: expected 12, got 3 in [N, 12, 25]`, then `hint`.

@@ -376,7 +376,7 @@ def captured():
                  "A step runs once*")
     yield Mutant("arrays in the middle of gaps whatever memory that takes", "src/core/plan_memory.cpp", "return amid <= packed ? amid",
                  "return amid >= packed ? amid", "*array*")
-    yield Mutant("a small block over the end of its sheet", "src/core/memory.cpp", "account.sheet_cut + bytes > Sheet::kBytes",
+    yield Mutant("a small block over the end of its sheet", "src/base/memory.cpp", "account.sheet_cut + bytes > Sheet::kBytes",
                  "account.sheet_cut > Sheet::kBytes", "small blocks*")
     yield Mutant("arrays of one time in one place", "src/core/plan_memory.cpp", "if (!meet(*other, *array)) continue;", "continue;",
                  "No placement overlaps*")

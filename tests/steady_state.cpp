@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdio>
 
+#include "support/layer_case.hpp"
 #include "taper/taper.hpp"
 
 namespace {
@@ -101,8 +102,38 @@ long operations() {
   });
 }
 
-bool check(const char* what, long counted) {
-  if (counted != 0) std::printf("%s: expected 0 allocations in a step, got %ld\n", what, counted);
+/// Forward and backward of a layer on the inputs of its example.
+long layer_step(const nn::LayerType& type, bool training) {
+  const auto layer = test::build(type, DType::float32);
+  layer->train(training);
+  const std::vector<Tensor> inputs = test::random_inputs(type, DType::float32);
+  return allocations_of([&] {
+    const Tensor y = layer->forward_all(inputs);
+    if (y.requires_grad()) sum(y * y).backward();
+  });
+}
+
+/// A loss and its gradient.
+long loss_step(const nn::LossType& type) {
+  const auto loss = type.make(type.new_options().get());
+  const Tensor x = uniform({17, 5}, 0.1, 0.9).requires_grad_();
+  const Tensor y = type.takes_classes ? randint(0, 5, {17}) : uniform({17, 5}, 0.1, 0.9);
+  return allocations_of([&] { loss->forward(x, y).backward(); });
+}
+
+/// An update of two parameters.
+long update(const optim::OptimizerType& type) {
+  std::vector<NamedTensor> parameters = {{"w", randn({7, 5})}, {"b", randn({5})}};
+  for (const NamedTensor& named : parameters) {
+    named.tensor.requires_grad_();
+    named.tensor.set_grad(randn(named.tensor.shape()));
+  }
+  const auto optimizer = type.make(type.new_options().get(), parameters);
+  return allocations_of([&] { optimizer->step(); });
+}
+
+bool check(const std::string& what, long counted) {
+  if (counted != 0) std::printf("%s: expected 0 allocations in a step, got %ld\n", what.c_str(), counted);
   return counted == 0;
 }
 
@@ -119,5 +150,10 @@ int main() {
   for (const std::int64_t batch : {2, 32, 257}) ok &= check("training step", training_step(batch));
   for (const std::int64_t batch : {2, 32, 257}) ok &= check("replayed step", replayed_step(batch));
   ok &= check("operations", operations());
+  for (const nn::LayerType& type : nn::layer_types())
+    for (const bool training : {true, false})
+      ok &= check(type.name + (training ? " in training" : " in evaluation"), layer_step(type, training));
+  for (const nn::LossType& type : nn::loss_types()) ok &= check(type.name, loss_step(type));
+  for (const optim::OptimizerType& type : optim::optimizer_types()) ok &= check(type.name, update(type));
   return ok ? 0 : 1;
 }

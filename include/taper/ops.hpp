@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <span>
 
 #include "taper/tensor.hpp"
@@ -170,8 +171,10 @@ Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index);
 Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index);
 /// out[i][j].. = x with index[i][j].. in place of its coordinate along `dim`.
 Tensor gather(const Tensor& x, std::int64_t dim, const Tensor& index);
-Tensor cat(const std::vector<Tensor>& parts, std::int64_t dim = 0);
-Tensor stack(const std::vector<Tensor>& parts, std::int64_t dim = 0);
+Tensor cat(std::span<const Tensor> parts, std::int64_t dim = 0);
+Tensor cat(std::initializer_list<Tensor> parts, std::int64_t dim = 0);
+Tensor stack(std::span<const Tensor> parts, std::int64_t dim = 0);
+Tensor stack(std::initializer_list<Tensor> parts, std::int64_t dim = 0);
 /// Pieces of `size` along `dim`; the last may be smaller.
 std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t dim = 0);
 std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& sizes, std::int64_t dim);

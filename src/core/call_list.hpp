@@ -5,7 +5,7 @@
 #include <span>
 #include <type_traits>
 
-#include "core/memory.hpp"
+#include "base/memory.hpp"
 
 namespace taper::detail {
 

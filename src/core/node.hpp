@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/memory.hpp"
+#include "base/memory.hpp"
 #include "taper/autograd.hpp"
 
 namespace taper::detail {

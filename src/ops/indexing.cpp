@@ -4,6 +4,7 @@
 
 #include "base/checked.hpp"
 #include "base/fail.hpp"
+#include "core/call_list.hpp"
 #include "core/effect.hpp"
 #include "kernels/movement.hpp"
 #include "ops/promotion.hpp"
@@ -347,18 +348,18 @@ Tensor join(std::span<const Tensor> parts, int dim) {
     return join(groups, dim);
   }
   std::int64_t extent = 0;
-  std::vector<Input> inputs;
-  inputs.reserve(parts.size());
-  for (const Tensor& part : parts) {
-    const auto longer = checked::add(extent, part.shape()[dim]);
+  detail::Few<Input> few;
+  detail::CallList<Input> inputs(parts.size(), few);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto longer = checked::add(extent, parts[i].shape()[dim]);
     if (!longer) fail(ErrorKind::shape, "cat: the extent overflows 64 bits: expected below 2^63, got more");
     extent = *longer;
-    inputs.push_back(part);
+    inputs.set(i, parts[i]);
   }
-  return apply(kCat, inputs, parts[0].shape().with(dim, extent), parts[0].dtype(), &dim, sizeof dim);
+  return apply(kCat, inputs.all(), parts[0].shape().with(dim, extent), parts[0].dtype(), &dim, sizeof dim);
 }
 
-void check_parts(const char* where, const std::vector<Tensor>& parts) {
+void check_parts(const char* where, std::span<const Tensor> parts) {
   if (parts.empty()) fail(ErrorKind::shape, where, ": nothing to join: expected at least 1 tensor, got 0");
 }
 
@@ -374,7 +375,7 @@ void check_parts(const char* where, const std::vector<Tensor>& parts) {
 
 }  // namespace
 
-Tensor cat(const std::vector<Tensor>& parts, std::int64_t dim) {
+Tensor cat(std::span<const Tensor> parts, std::int64_t dim) {
   check_parts("cat", parts);
   const Tensor& first = parts[0];
   const int d = dim_of("cat", first, dim);
@@ -393,17 +394,28 @@ Tensor cat(const std::vector<Tensor>& parts, std::int64_t dim) {
   return join(converted, d);
 }
 
-Tensor stack(const std::vector<Tensor>& parts, std::int64_t dim) {
+Tensor stack(std::span<const Tensor> parts, std::int64_t dim) {
   check_parts("stack", parts);
-  const int d = normalize_dim("stack", dim, int(parts[0].dim()) + 1);
-  std::vector<Tensor> layers;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (!(parts[i].shape() == parts[0].shape()))
-      fail(ErrorKind::shape, "stack: shapes differ: expected ", parts[0].shape(), ", got ", parts[i].shape(),
-           " in part ", i);
-    layers.push_back(unsqueeze(parts[i], d));
+  const Shape& shape = parts[0].shape();
+  const int d = normalize_dim("stack", dim, shape.rank() + 1);
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    if (!(parts[i].shape() == shape))
+      fail(ErrorKind::shape, "stack: shapes differ: expected ", shape, ", got ", parts[i].shape(), " in part ", i);
+  if (d < shape.rank()) {
+    // Joined along a dimension that is cut into the parts afterwards, they lie where they belong.
+    const Shape all = shape.slice(0, d).concat({std::int64_t(parts.size())}).concat(shape.slice(d, shape.rank()));
+    return reshape(cat(parts, d), {all.begin(), all.end()});
   }
+  std::vector<Tensor> layers;
+  for (const Tensor& part : parts) layers.push_back(unsqueeze(part, d));
   return cat(layers, d);
+}
+
+Tensor cat(std::initializer_list<Tensor> parts, std::int64_t dim) {
+  return cat(std::span(parts.begin(), parts.size()), dim);
+}
+Tensor stack(std::initializer_list<Tensor> parts, std::int64_t dim) {
+  return stack(std::span(parts.begin(), parts.size()), dim);
 }
 
 }  // namespace taper

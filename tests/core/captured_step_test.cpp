@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "core/memory.hpp"
+#include "base/memory.hpp"
 #include "core/random_state.hpp"
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"

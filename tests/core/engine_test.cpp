@@ -1,7 +1,7 @@
 #include <memory>
 #include <thread>
 
-#include "core/memory.hpp"
+#include "base/memory.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "support/test_ops.hpp"

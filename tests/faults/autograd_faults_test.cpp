@@ -1,6 +1,6 @@
 #include <thread>
 
-#include "core/memory.hpp"
+#include "base/memory.hpp"
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
 #include "support/layer_case.hpp"

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "core/memory.hpp"
+#include "base/memory.hpp"
 #include "support/accuracy.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"

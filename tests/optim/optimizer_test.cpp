@@ -1,6 +1,6 @@
 #include <set>
 
-#include "core/memory.hpp"
+#include "base/memory.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "support/golden_options.hpp"

@@ -1,4 +1,4 @@
-#include "core/memory.hpp"
+#include "base/memory.hpp"
 
 #ifdef __linux__
 #include <sys/mman.h>
