@@ -56,9 +56,19 @@ struct Shares {
   }
 };
 
-/// Calls `body(arrays, begin, end)` so that all elements are covered, in parallel over those of all arrays together.
-template <class Body>
-void for_each_range(std::span<const StepArrays> arrays, std::int64_t cost, const Body& body) {
+/// What a step does to the elements [begin, end) of some arrays.
+using Range = void (*)(const void* step, const StepArrays& arrays, std::int64_t begin, std::int64_t end);
+
+/// `kRange` of a step of its own type.
+template <class Step, void (*kRange)(const Step&, const StepArrays&, std::int64_t, std::int64_t)>
+void range_of(const void* step, const StepArrays& arrays, std::int64_t begin, std::int64_t end) {
+  kRange(*static_cast<const Step*>(step), arrays, begin, end);
+}
+
+/// Calls `range(step, arrays, begin, end)` so that all elements are covered, in parallel over those of all arrays
+/// together.
+[[gnu::noinline]] void for_each_range(std::span<const StepArrays> arrays, std::int64_t cost, const void* step,
+                                      Range range) {
   const Shares shares(arrays);
   parallel_for(shares.total, cost, [&](std::int64_t first, std::int64_t last) {
     std::int64_t from = first, to = std::min(last, shares.small);  // of the small arrays that follow
@@ -71,7 +81,7 @@ void for_each_range(std::span<const StepArrays> arrays, std::int64_t cost, const
         from -= a.n;
         to -= a.n;
       }
-      if (begin < end) body(a, begin, end);
+      if (begin < end) range(step, a, begin, end);
     }
   });
 }
@@ -84,6 +94,10 @@ template <class T>
 const T* as(const void* array) {
   return static_cast<const T*>(array);
 }
+
+/// Whether Adam without options has a loop of its own: the processor then sees the next root before the last division
+/// ends. The baseline is kept small.
+constexpr bool kHasPlain = kVectorWidth > 16;
 
 // The arrays of a step never overlap, which `ivdep` says: there are too many of them to be compared at run time.
 
@@ -132,7 +146,8 @@ struct AdamNumbers {
         near_old(1 - s.beta1 < 0.5) {}
 };
 
-template <bool kAmsgrad, class T>
+/// Without `kOptions`: downhill, with no decay in the gradient, and a beta1 above one half.
+template <bool kAmsgrad, bool kOptions, class T>
 void adam_range(const AdamNumbers<T>& numbers, const StepArrays& a, std::int64_t begin, std::int64_t end) {
   T *const p = as<T>(a.p), *const average = as<T>(a.state[0]), *const square = as<T>(a.state[1]);
   T* const max_square = as<T>(a.state[2]);
@@ -142,11 +157,12 @@ void adam_range(const AdamNumbers<T>& numbers, const StepArrays& a, std::int64_t
   TAPER_INDEPENDENT_TURNS
   for (std::int64_t i = begin; i < end; ++i) {
     const T value = p[i] * s.keep;
-    T d = s.sign * g[i];
-    d = s.decays(d + s.decay * value, d);
-    // PyTorch's lerp starts from the nearer end.
+    T d = g[i];
+    if constexpr (kOptions) d = s.decays(s.sign * d + s.decay * value, s.sign * d);
     const T gap = d - average[i];
-    const T m = s.near_old(average[i] + s.weight1 * gap, d - gap * s.beta1);
+    T m = average[i] + s.weight1 * gap;
+    // PyTorch's lerp starts from the nearer end.
+    if constexpr (kOptions) m = s.near_old(m, d - gap * s.beta1);
     const T v = square[i] * s.beta2 + s.weight2 * d * d;
     average[i] = m;
     square[i] = v;
@@ -209,55 +225,63 @@ void rmsprop_range(const RmspropNumbers<T>& numbers, const StepArrays& arrays, s
   }
 }
 
+template <class T>
+void adagrad_range(const AdagradStep& s, const StepArrays& a, std::int64_t begin, std::int64_t end) {
+  const T decay = T(s.weight_decay), eps = T(s.eps), sign = direction<T>(s.maximize);
+  const T rate = T(-(s.lr / (1 + static_cast<double>(s.step - 1) * s.lr_decay)));
+  const Choice<T> decays(s.weight_decay != 0);
+  T *const p = as<T>(a.p), *const sum = as<T>(a.state[0]);
+  const T* const g = as<T>(a.g);
+  // s = s + d^2,  p = p - lr / (1 + (t - 1) lr_decay) d / (sqrt(s) + eps)
+  TAPER_INDEPENDENT_TURNS
+  for (std::int64_t i = begin; i < end; ++i) {
+    T d = sign * g[i];
+    d = decays(d + decay * p[i], d);
+    const T squares = sum[i] + d * d;
+    sum[i] = squares;
+    p[i] = p[i] + rate * d / (std::sqrt(squares) + eps);
+  }
+}
+
 }  // namespace
 
 template <class T>
 void sgd_step(const SgdStep& s, std::span<const StepArrays> arrays) {
   const bool descends = !s.maximize && s.weight_decay == 0, options = s.first || s.nesterov || !descends;
-  const auto range = s.momentum == 0 ? (descends ? sgd_range<false, false, T> : sgd_range<false, true, T>)
-                     : options       ? sgd_range<true, true, T>
-                                     : sgd_range<true, false, T>;
-  for_each_range(arrays, 4,
-                 [&s, range](const StepArrays& a, std::int64_t begin, std::int64_t end) { range(s, a, begin, end); });
+  Range range = range_of<SgdStep, sgd_range<true, true, T>>;
+  if (s.momentum == 0)
+    range = descends ? range_of<SgdStep, sgd_range<false, false, T>> : range_of<SgdStep, sgd_range<false, true, T>>;
+  else if (!options)
+    range = range_of<SgdStep, sgd_range<true, false, T>>;
+  for_each_range(arrays, 4, &s, range);
 }
 
 template <class T>
 void adam_step(const AdamStep& s, std::span<const StepArrays> arrays) {
-  const AdamNumbers<T> numbers(s);
-  for_each_range(arrays, 6, [&](const StepArrays& a, std::int64_t begin, std::int64_t end) {
-    s.amsgrad ? adam_range<true>(numbers, a, begin, end) : adam_range<false>(numbers, a, begin, end);
-  });
+  using Numbers = AdamNumbers<T>;
+  const Numbers numbers(s);
+  Range range =
+      s.amsgrad ? range_of<Numbers, adam_range<true, true, T>> : range_of<Numbers, adam_range<false, true, T>>;
+  if (kHasPlain && !s.amsgrad && !s.maximize && numbers.decay == 0 && 1 - s.beta1 < 0.5)
+    range = range_of<Numbers, adam_range<false, !kHasPlain, T>>;
+  for_each_range(arrays, 6, &numbers, range);
 }
 
 template <class T>
 void rmsprop_step(const RmspropStep& s, std::span<const StepArrays> arrays) {
-  const RmspropNumbers<T> numbers(s);
+  using Numbers = RmspropNumbers<T>;
+  const Numbers numbers(s);
   const bool moves = s.momentum > 0;
-  const auto range = s.centered ? (moves ? rmsprop_range<true, true, T> : rmsprop_range<true, false, T>)
-                                : (moves ? rmsprop_range<false, true, T> : rmsprop_range<false, false, T>);
-  for_each_range(arrays, 6, [&numbers, range](const StepArrays& a, std::int64_t begin, std::int64_t end) {
-    range(numbers, a, begin, end);
-  });
+  Range range =
+      moves ? range_of<Numbers, rmsprop_range<false, true, T>> : range_of<Numbers, rmsprop_range<false, false, T>>;
+  if (s.centered)
+    range = moves ? range_of<Numbers, rmsprop_range<true, true, T>> : range_of<Numbers, rmsprop_range<true, false, T>>;
+  for_each_range(arrays, 6, &numbers, range);
 }
 
 template <class T>
 void adagrad_step(const AdagradStep& s, std::span<const StepArrays> arrays) {
-  const T decay = T(s.weight_decay), eps = T(s.eps), sign = direction<T>(s.maximize);
-  const T rate = T(-(s.lr / (1 + static_cast<double>(s.step - 1) * s.lr_decay)));
-  const Choice<T> decays(s.weight_decay != 0);
-  for_each_range(arrays, 6, [=](const StepArrays& a, std::int64_t begin, std::int64_t end) {
-    T *const p = as<T>(a.p), *const sum = as<T>(a.state[0]);
-    const T* const g = as<T>(a.g);
-    // s = s + d^2,  p = p - lr / (1 + (t - 1) lr_decay) d / (sqrt(s) + eps)
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = begin; i < end; ++i) {
-      T d = sign * g[i];
-      d = decays(d + decay * p[i], d);
-      const T squares = sum[i] + d * d;
-      sum[i] = squares;
-      p[i] = p[i] + rate * d / (std::sqrt(squares) + eps);
-    }
-  });
+  for_each_range(arrays, 6, &s, range_of<AdagradStep, adagrad_range<T>>);
 }
 
 template <class T>

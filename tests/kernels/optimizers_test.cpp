@@ -93,6 +93,26 @@ TEST_CASE("momentum alone steps as it does beside other options") {
   CHECK(after(g, false) == after(against, true));
 }
 
+TEST_CASE("Adam alone steps as it does beside other options") {
+  const auto g = numbers<float>(1009, 3), start = numbers<float>(1009, 4);
+  std::vector<float> against = g;
+  for (float& v : against) v = -v;
+  for (const AdamStep& options : {AdamStep{.lr = 0.1}, AdamStep{.lr = 0.1, .weight_decay = 0.1, .decoupled = true},
+                                  AdamStep{.lr = 0.1, .beta1 = 0.3}}) {
+    const auto after = [&](const std::vector<float>& gradient, bool maximize) {
+      std::vector<float> p = start, average(p.size()), square(p.size());
+      AdamStep s = options;
+      s.maximize = maximize;
+      for (s.step = 1; s.step <= 3; ++s.step)
+        adam_step<float>(s, halves<float>(p, gradient, &average, &square, nullptr, 67));
+      p.insert(p.end(), average.begin(), average.end());
+      p.insert(p.end(), square.begin(), square.end());
+      return p;
+    };
+    CHECK(after(g, false) == after(against, true));
+  }
+}
+
 TEST_CASE("Adam and AdamW step as PyTorch does") {
   CHECK(distance(after_adam({.lr = 0.1}, false),
                  Values{0.6384439461476404, -0.011465562464342494, -0.7861737233169803, 0.8886729750555176,
