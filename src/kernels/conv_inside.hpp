@@ -16,7 +16,7 @@ struct Stretch {
 };
 
 /// The taps that position `i` finds; none if the last is not behind the first.
-TAPER_FOR_SIZE Stretch found_by(const Axis& a, std::int64_t i, std::int64_t taps) {
+[[gnu::noinline]] Stretch found_by(const Axis& a, std::int64_t i, std::int64_t taps) {
   const std::int64_t element = i * a.stride + a.shift, beyond = element - (a.length - 1);
   const std::int64_t each = std::abs(a.shift_step);
   if (each == 0) return {i, i + 1, 0, element >= 0 && beyond <= 0 ? taps : 0};
@@ -33,7 +33,7 @@ struct Stretches {
 
   Stretches() {}
   /// Lists them; false if there are too many.
-  TAPER_FOR_SIZE bool list(const Axis& a, std::int64_t positions, std::int64_t taps) {
+  [[gnu::noinline]] bool list(const Axis& a, std::int64_t positions, std::int64_t taps) {
     const std::int64_t highest = a.shift + std::max<std::int64_t>((taps - 1) * a.shift_step, 0);
     for (std::int64_t i = 0; i < positions;) {
       Stretch s = found_by(a, i, taps);
@@ -73,14 +73,14 @@ class Inside {
  public:
   Inside() {}
   /// Begins with one more sweep; false if it has too many kinds of positions.
-  TAPER_FOR_SIZE bool begin(const Sweep& s) {
+  [[gnu::noinline]] bool begin(const Sweep& s) {
     for (int d = 0; d < 3; ++d)
       if (!along_[sweeps_][d].list(s.axis[d], s.positions[d], s.taps[d])) return false;
     ++sweeps_;
     return true;
   }
   /// How many taps all positions of a sample find together.
-  TAPER_FOR_SIZE double found(int sweep) const {
+  [[gnu::noinline]] double found(int sweep) const {
     double all = 1;
     for (const Stretches& along : along_[sweep]) {
       double found = 0;
@@ -96,7 +96,7 @@ class Inside {
   }
   /// Lists the terms of a sweep, of which up to `step` are taken at a time, for weights that lie `row` apart; false if
   /// there is no room for them.
-  TAPER_FOR_SIZE bool list(int sweep, const Sweep& s, std::int64_t step, std::int64_t row) {
+  [[gnu::noinline]] bool list(int sweep, const Sweep& s, std::int64_t step, std::int64_t row) {
     const std::int64_t taps = s.tap_count(), channels = std::min(s.channels, (taps + step - 2) / taps + 1);
     first_kind_[sweep] = kinds_;
     for (const Stretch& d : along_[sweep][0].all())

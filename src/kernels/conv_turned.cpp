@@ -97,7 +97,7 @@ double used_lanes(const Sweep& s) {
 
 /// Whether that is faster than with positions along the vectors. The times are in products of vectors, for a row of one
 /// sample's results.
-TAPER_FOR_SIZE bool is_faster(const Cut& c) {
+[[gnu::noinline]] bool is_faster(const Cut& c) {
   const Sweep& s = *c.all;
   const bool is_spread = c.between > 1;
   // A few products are faster than the lists of several sums.
@@ -132,7 +132,7 @@ TAPER_FOR_SIZE bool is_faster(const Cut& c) {
 bool is_in_order(const Cut& c) { return c.count == 1 && c.all->w_channel == c.sweeps->tap_count(); }
 
 /// Cuts the sweeps; false if that is slower than other ways, or there are too many kinds of positions.
-TAPER_FOR_SIZE bool plan(Cut& c) {
+[[gnu::noinline]] bool plan(Cut& c) {
   const Sweep& s = *c.all;
   const std::int64_t height = s.positions[1], width = s.positions[2];
   const auto cut_rows = [&](std::int64_t vectors) {
@@ -188,7 +188,7 @@ struct Box {
 
   std::int64_t size() const { return along[0].count * along[1].count * along[2].count; }
   /// Puts the dimensions in the order that the fewest tiles cover, which have up to so many rows.
-  TAPER_FOR_SIZE void arrange(std::int64_t rows) {
+  [[gnu::noinline]] void arrange(std::int64_t rows) {
     const auto tiles = [&](int i, int j, int k) {
       const std::int64_t count = along[i].count;
       return (count <= rows ? 1 : ceil_div(count, rows)) * along[j].count * along[k].count;
@@ -200,7 +200,7 @@ struct Box {
 };
 
 /// packed[q, r] = the weight of term q and row r, for all terms of the sweeps, one sweep after another.
-TAPER_FOR_SIZE void pack_turned(const Cut& c, const float* w, std::int64_t rows, float* packed) {
+[[gnu::noinline]] void pack_turned(const Cut& c, const float* w, std::int64_t rows, float* packed) {
   const std::int64_t kernel = c.all->kernel[0] * c.all->kernel[1] * c.all->kernel[2], row = c.row;
   // Where the weight of a tap goes, and how much further that of the next channel.
   std::int64_t to[kDeepBlock], next[kDeepBlock];
@@ -252,8 +252,8 @@ class Units {
   Units(const Cut& c, const float* x, const float* w) : c_(c), s_(*c.all), x_(x), w_(w) {}
 
   /// Sums the regions [from, to) for a band of rows of group `g`, from row `f` on.
-  TAPER_FOR_SIZE void sum(std::int64_t g, std::int64_t f, std::int64_t from, std::int64_t to, const float* b, float* y,
-                          bool add) {
+  [[gnu::noinline]] void sum(std::int64_t g, std::int64_t f, std::int64_t from, std::int64_t to, const float* b,
+                             float* y, bool add) {
     const std::int64_t rows = std::min(c_.band, s_.rows - f), channel = g * s_.rows + f;
     const RegionGrid grid = c_.grid();
     // Several regions are whole planes, of which the last of a sample may have fewer results.
@@ -308,7 +308,7 @@ class Units {
   }
 
   /// Lists what sweep `u` has of the regions [from, to), whose results lie `each` apart, and their lines `line`.
-  TAPER_FOR_SIZE void list_boxes(int u, std::int64_t from, std::int64_t to, std::int64_t each, std::int64_t line) {
+  [[gnu::noinline]] void list_boxes(int u, std::int64_t from, std::int64_t to, std::int64_t each, std::int64_t line) {
     const Sweep& s = c_.sweeps[u];
     const RegionGrid grid = c_.grid();
     boxes_ = 0;
@@ -349,7 +349,7 @@ class Units {
   }
 
   /// Lists where the sums of the boxes are, from `at` on, by the positions of their results; tells how many there are.
-  TAPER_FOR_SIZE std::int64_t list_places(std::int32_t at) {
+  [[gnu::noinline]] std::int64_t list_places(std::int32_t at) {
     const std::int32_t first = at;
     for (const Box& box : std::span(box_, boxes_))
       for (std::int64_t i = 0; i < box.along[2].count; ++i)
@@ -361,7 +361,8 @@ class Units {
   }
 
   /// Packs the weights of the terms [k, k + n) of sweep `u`, or of all terms, unless they are.
-  TAPER_FOR_SIZE void pack(int u, std::int64_t g, std::int64_t f, std::int64_t rows, std::int64_t k, std::int64_t n) {
+  [[gnu::noinline]] void pack(int u, std::int64_t g, std::int64_t f, std::int64_t rows, std::int64_t k,
+                              std::int64_t n) {
     const std::int64_t first = c_.packs_all ? 0 : k, count = c_.packs_all ? c_.depth : n;
     const std::int64_t at = c_.keeps_all ? f / c_.band : 0;
     float* const packed = own_.panels + at * c_.depth * c_.row;
@@ -382,8 +383,8 @@ class Units {
   }
 
   /// What `n` terms of the first sweep, from `k` on, read of group `g` in the regions [from, to).
-  TAPER_FOR_SIZE Ahead signal_of(std::int64_t g, std::int64_t from, std::int64_t to, std::int64_t k,
-                                 std::int64_t n) const {
+  [[gnu::noinline]] Ahead signal_of(std::int64_t g, std::int64_t from, std::int64_t to, std::int64_t k,
+                                    std::int64_t n) const {
     const Sweep& s = *c_.sweeps;
     const std::int64_t taps = s.tap_count(), depth = s.channels * taps, channel = k / taps;
     if (s.positions[0] > 1 || from >= c_.regions) return {};
@@ -405,8 +406,8 @@ class Units {
 
   /// sums[i, r] = the sum of the terms [k, k + n) of sweep `u` at position i of the boxes, or +=; two matrices are
   /// brought near along with the largest box
-  TAPER_FOR_SIZE void multiply_step(int u, std::int64_t g, std::int64_t k, std::int64_t n, float* sums, bool more,
-                                    const Ahead (&ahead)[2]) {
+  [[gnu::noinline]] void multiply_step(int u, std::int64_t g, std::int64_t k, std::int64_t n, float* sums, bool more,
+                                       const Ahead (&ahead)[2]) {
     const Sweep& s = c_.sweeps[u];
     const std::int64_t taps = s.tap_count(), channel = k / taps;
     const std::int64_t channels = (k + n) / taps - channel, last = (k + n) % taps;
@@ -428,8 +429,8 @@ class Units {
   }
 
   /// Stores the results of a region.
-  TAPER_FOR_SIZE void store_region(const Results& results, const std::int32_t* place, std::int64_t rows, const float* b,
-                                   float* y, bool add) {
+  [[gnu::noinline]] void store_region(const Results& results, const std::int32_t* place, std::int64_t rows,
+                                      const float* b, float* y, bool add) {
     const std::int64_t(&extent)[3] = results.extent;
     const std::int64_t plane = extent[1] * extent[2], n = results.count();
     // Whole lines lie one after another.
