@@ -79,13 +79,13 @@ struct Cut {
 /// What a term of a vector of results takes with positions along the vectors, in products of vectors.
 double slab_time(const Sweep& s) {
   const std::int64_t vectors = ceil_div(s.positions[2], kLanes<float>);
-  // Lines that are read where they are; measured, as is what packing each term takes at least.
-  constexpr double in_place = 1.12;
+  // Lines that are read where they are; measured, as is what packing each term takes at least, and each of its lines.
+  constexpr double in_place = 1.12, packed = 4, packed_line = 32;
   if (s.tap_count() == 1 && s.axis[2].stride == 1)
     return in_place * double(vectors * kLanes<float>) / double(s.positions[2]);
   const Grid grid = cut(s.rows, s.batch * s.position_count(), s.channels * s.tap_count(), s.groups);
   const Slab slab = plan_slab<float>(s.lines_only ? s.stacked() : s, grid.row_step);
-  return slab.use ? slab.time : std::max(4.0, 32 / double(s.positions[2]));
+  return slab.use ? slab.time : std::max(packed, packed_line / double(s.positions[2]));
 }
 
 /// The share of the lanes that lines of positions fill, each alone or one after another with what the taps reach.

@@ -14,8 +14,9 @@
 #define TAPER_INDEPENDENT_TURNS
 #endif
 
-/// A function that runs once for a whole layer. `cold` would say more: that its callers are seldom reached either,
-/// whose loops then are no vectors.
+/// A function that runs once for a whole layer, and copies and clears next to nothing: instructions that go byte by
+/// byte would do that. `cold` would say more: that its callers are seldom reached either, whose loops then are no
+/// vectors.
 #if defined(__GNUC__) && !defined(__clang__)
 #define TAPER_FOR_SIZE [[gnu::noinline, gnu::optimize("Os")]]
 #else
@@ -93,10 +94,10 @@ using detail::row_ahead;
 inline std::uintptr_t far_ahead(std::int64_t row = 0) { return row >= 512 ? memory_ahead : row_ahead; }
 
 /// Whether a core's own caches hold so many bytes. Nothing is asked for ahead then: what lies behind them may be
-/// nobody's memory yet, and the processor looks for that as long as it reads fifty lines.
+/// nobody's memory yet, for which the processor looks as long as it takes to read fifty lines that are near.
 inline bool is_near(double bytes) { return bytes < double(1 << 20); }
 
-/// The same for loops that read so many bytes in all. The baseline is kept small.
+/// `far_ahead` for loops that read so many bytes in all; 0 if these are near. The baseline is kept small.
 inline std::uintptr_t far_ahead_of(double bytes) { return kVectorWidth == 16 || is_near(bytes) ? 0 : far_ahead(); }
 
 /// The same for loops that ask for a line at least.
