@@ -23,7 +23,7 @@ template <class T>
 
 /// The sum of a long run of float32: four elements of each of 16 lanes are added in a tree of float32, then in double.
 /// Where that overflows, the sum is taken again in double alone.
-inline double sum_long_run(const float* x, std::int64_t n) {
+inline double sum_long_run(const float* x, std::int64_t n, std::uintptr_t ahead) {
   constexpr std::int64_t kWidth = 16, kHalf = kWidth / 2, kBlock = 4 * kWidth;
   constexpr int kVectors = kWidth / kLanes<float>;
   Doubles sums[2 * kVectors]{};
@@ -40,17 +40,18 @@ inline double sum_long_run(const float* x, std::int64_t n) {
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) store<double>(sums[v] + sums[v + kVectors], sum + v * kDoubles);
   const double all = fold_row<1>(Lanes<kHalf>::load(sum).folded(), end, 0).v + sum_one_row(end, n % kBlock);
-  return all - all == 0 ? all : sum_one_row(x, n);
+  return all - all == 0 ? all : sum_one_row(x, n, ahead);
 }
 
 /// Of double, which is added in double anyway.
-inline double sum_long_run(const double* x, std::int64_t n) { return sum_one_row(x, n); }
+inline double sum_long_run(const double* x, std::int64_t n, std::uintptr_t ahead) { return sum_one_row(x, n, ahead); }
 
 /// The sum of `n` contiguous elements; a long run in parallel, in pieces whose size depends on `n` alone. `ahead` is as
 /// for `sum_row` where there are many shorter ones.
 template <class T>
 [[gnu::noinline]] double sum_run(const T* x, std::int64_t n, std::uintptr_t ahead = 0) {
   if (n <= kLongRun) return sum_one_row(x, n, ahead);
+  ahead = std::max(ahead, far_ahead_of(double(n) * sizeof(T)));
   constexpr std::int64_t kSlots = 64, kInMemory = 1 << 22;
   const std::int64_t piece = std::max<std::int64_t>(8 * kLongRun, (n / kSlots / kLongRun + 1) * kLongRun);
   const std::int64_t pieces = ceil_div(n, piece);
@@ -60,7 +61,7 @@ template <class T>
       const T* const from = x + k * piece;
       const std::int64_t size = std::min(piece, n - k * piece);
       // The memory is no faster than `sum_row`, and likes to be read strictly from first to last.
-      to[k] = n > kInMemory ? sum_one_row(from, size, far_ahead()) : sum_long_run(from, size);
+      to[k] = n > kInMemory ? sum_one_row(from, size, ahead) : sum_long_run(from, size, ahead);
     }
   });
   tree_sum(slots, pieces, 1);
