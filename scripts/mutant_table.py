@@ -341,10 +341,10 @@ def optimisers():
                  "decay(T(s.weight_decay)),\n        keep(T(1))", "*step*PyTorch*")
     yield Mutant("state of the first parameter for all", file, "range(step, a, begin, end)",
                  "range(step, arrays[0], begin, end)", "SGD steps*")
-    yield Mutant("Adam's decay taken for none", file, "numbers.decay == 0 && 1 - s.beta1", "1 - s.beta1",
+    yield Mutant("Adam's decay taken for none", file, "!numbers.decays.is_first() && ", "",
                  "Adam and AdamW step*")
-    yield Mutant("Adam from the farther end for a small beta1", file, "numbers.decay == 0 && 1 - s.beta1 < 0.5",
-                 "numbers.decay == 0", "Adam alone*")
+    yield Mutant("Adam from the farther end for a small beta1", file, " && numbers.near_old.is_first()", "",
+                 "Adam alone*")
     yield Mutant("amsgrad's largest not kept", file, "max_square[i] = largest;", "", "*step*PyTorch*")
     yield Mutant("Nesterov as plain momentum", file, "d = kOptions ? nesterov(d + mu * m, m) : m;", "d = m;", "*step*PyTorch*")
     yield Mutant("dampening in the first step too", file, "if constexpr (kOptions) m = first(d, m);",

@@ -8,8 +8,8 @@
 namespace taper::kernels {
 
 /// Memory for `n` numbers, unset, of a kernel that needs more than a few: a block that its thread keeps for the next
-/// call. Not a std::vector, whose functions the linker could take from the kernels for one processor for the whole
-/// program.
+/// call. Not a std::vector, nor `allocate`: inline functions, which the linker could take from the kernels for one
+/// processor for the whole program.
 template <class T>
 class Array {
  public:

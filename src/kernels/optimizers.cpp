@@ -25,6 +25,7 @@ template <class T>
 class Choice {
  public:
   explicit Choice(bool first) : mask_(first ? ~Bits(0) : Bits(0)) {}
+  bool is_first() const { return mask_ != 0; }
   T operator()(T first, T second) const {
     return std::bit_cast<T>((std::bit_cast<Bits>(first) & mask_) | (std::bit_cast<Bits>(second) & ~mask_));
   }
@@ -262,8 +263,9 @@ void adam_step(const AdamStep& s, std::span<const StepArrays> arrays) {
   const Numbers numbers(s);
   Range range =
       s.amsgrad ? range_of<Numbers, adam_range<true, true, T>> : range_of<Numbers, adam_range<false, true, T>>;
-  if (kHasPlain && !s.amsgrad && !s.maximize && numbers.decay == 0 && 1 - s.beta1 < 0.5)
-    range = range_of<Numbers, adam_range<false, !kHasPlain, T>>;
+  if constexpr (kHasPlain)
+    if (!s.amsgrad && !s.maximize && !numbers.decays.is_first() && numbers.near_old.is_first())
+      range = range_of<Numbers, adam_range<false, false, T>>;
   for_each_range(arrays, 6, &numbers, range);
 }
 

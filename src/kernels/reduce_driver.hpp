@@ -54,16 +54,22 @@ struct PerColumn {
   }
 };
 
+/// Bytes of the elements that are read.
+template <class T>
+double read_bytes(const ReducePlan& p) {
+  return double(p.outputs) * double(p.count) * sizeof(T);
+}
+
 /// Whether caches hardly hold what is reduced.
 template <class T>
 bool is_far(const ReducePlan& p) {
-  return double(p.outputs) * double(p.count) * sizeof(T) >= kFarRead;
+  return read_bytes<T>(p) >= kFarRead;
 }
 
 /// How far ahead runs are asked for.
 template <class T>
 std::uintptr_t runs_ahead(const ReducePlan& p) {
-  return far_ahead_of(double(p.outputs) * double(p.count) * sizeof(T));
+  return far_ahead_of(read_bytes<T>(p));
 }
 
 /// sum[c] += x_{j, c} for `n` rows of `width` columns: eight rows are added in a tree of their own type, then in
