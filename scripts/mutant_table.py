@@ -189,6 +189,7 @@ def convolutions():
     yield Mutant("weights of the first band for all", turned, "own_.panels + at * c_.depth * c_.row;", "own_.panels;", test)
     yield Mutant("turned results of all slices in the first", turned, "(begin[0] * s_.result[1] + begin[1]) * s_.result_line",
                  "begin[1] * s_.result_line", test)
+    yield Mutant("regions of two groups together", turned, "std::min(last - unit, blocks - some)", "last - unit", test)
     yield Mutant("bias of the first channels, turned", turned, "b != nullptr ? b + channel : nullptr,",
                  "b != nullptr ? b : nullptr,", test)
     yield Mutant("weights of the input's gradient packed as the forward's", turned, "if (is_in_order(c_))", "if (c_.count == 1)",

@@ -35,12 +35,13 @@ constexpr double kWorkPerNanosecond = 8;
 
 using Clock = std::chrono::steady_clock;
 
-/// Nanoseconds that starting and joining a team of `n` takes at best, here and now.
+/// Nanoseconds that starting and joining a team of `n` takes at best, here and now. Threads just made may wait for the
+/// processor of the one that made them for some regions, before they are given their own.
 double measure_fork(int n) {
-  constexpr int kSamples = 32;
+  constexpr int kSamples = 32, kLeast = 5;
   constexpr double kEnough = 1e6;
   double best = 1e9, total = 0;
-  for (int i = 0; i < kSamples && (i < 2 || total < kEnough); ++i) {
+  for (int i = 0; i < kSamples && (i < kLeast || total < kEnough); ++i) {
     const auto start = Clock::now();
 #pragma omp parallel num_threads(n)
     {
@@ -58,7 +59,7 @@ double measure_fork(int n) {
 /// tells of processors busy with something else is measured again from time to time: they may be free by now.
 double fork_cost() {
   constexpr double kBusy = 50e3;
-  constexpr std::int64_t kPause = 500'000'000;
+  constexpr std::int64_t kPauses = 30;  // of a measurement's length between two
   static std::atomic<int> measured_for{0};
   static std::atomic<double> cost{0};
   static std::atomic<std::int64_t> next{0};
@@ -66,17 +67,19 @@ double fork_cost() {
   const auto now = [] { return std::int64_t(std::chrono::nanoseconds(Clock::now().time_since_epoch()).count()); };
   const bool known = measured_for.load(std::memory_order_acquire) == threads;
   if (!known || (cost.load(std::memory_order_relaxed) > kBusy && now() > next.load(std::memory_order_relaxed))) {
+    const std::int64_t start = now();
     cost.store(measure_fork(threads), std::memory_order_relaxed);
-    next.store(now() + kPause, std::memory_order_relaxed);
+    const std::int64_t end = now();
+    next.store(end + kPauses * (end - start), std::memory_order_relaxed);
     measured_for.store(threads, std::memory_order_release);
   }
   return cost.load(std::memory_order_relaxed);
 }
 
-/// The threads that the work is worth: a team pays when each has four times the cost of starting it to do. What they
+/// The threads that the work is worth: a team pays when each has eight times the cost of starting it to do. What they
 /// work on comes from one processor's caches to the others', and the cost is what it is at best.
 int worth(std::int64_t units, double work) {
-  const double each = 4 * fork_cost() * kWorkPerNanosecond;
+  const double each = 8 * fork_cost() * kWorkPerNanosecond;
   const double n = std::min({work / each, double(units), double(max_threads())});
   return n < 2 ? 1 : int(n);
 }

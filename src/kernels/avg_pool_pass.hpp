@@ -41,7 +41,10 @@ class Pass {
 
   void run() const {
     const std::int64_t units = c_.d.to * blocks_;
-    const double work = (read_ + filled_) / (sizeof(T) * double(std::max<std::int64_t>(c_.pool.planes, 1) * units));
+    // Windows that overlap or differ take a few times as long as others.
+    const double cost = c_.pool.h.is_tiled() && c_.pool.w.is_tiled() ? 1 : 3;
+    const double work =
+        cost * (read_ + filled_) / (sizeof(T) * double(std::max<std::int64_t>(c_.pool.planes, 1) * units));
     parallel_for(c_.pool.planes * units, static_cast<std::int64_t>(work),
                  [this](std::int64_t first, std::int64_t last) {
                    Buffers<A, T> buffers;

@@ -79,7 +79,7 @@ class TinyPlanes {
   }
 
   /// Elementary operations for one plane.
-  std::int64_t work() const { return 2 * elements_; }
+  std::int64_t work() const { return 8 * elements_; }
 
  private:
   static constexpr std::int64_t kMost = 128, kMostReads = 160;

@@ -160,8 +160,10 @@ Target<T> target(const Sweep& s, std::int64_t g, std::int64_t i, std::int64_t ro
 
 /// Packs what each block needs, one row for each channel and tap.
 template <class T>
-void run_packed(const Sweep& s, const Grid& grid, const T* x, const T* w, const T* b, T* y, bool add) {
+void run_packed(const Sweep& s, Grid grid, const T* x, const T* w, const T* b, T* y, bool add) {
   const std::int64_t depth = s.channels * s.tap_count();
+  // Packing takes time for each element and each line of them.
+  grid.work += depth * std::min(grid.column_step, s.batch * s.position_count()) * (2 + 32 / s.positions[2]);
   for_blocks(grid, s.groups, s.rows, s.batch * s.position_count(),
              [&](auto g, auto i, auto rows, auto j, auto columns) {
                const Scratch<T>& own = scratch<T>();

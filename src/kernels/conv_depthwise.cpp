@@ -233,7 +233,10 @@ bool depthwise_sum(const Sweep* sweeps, int count, const float* x, const float* 
           }
         }
   };
-  parallel_for(s.batch * s.groups, parallel_work(s.result_size, s.kernel[1] * s.kernel[2] / count), sum_planes);
+  // Copying a line and going to the next take as long as a hundred products or two.
+  const std::int64_t lines = s.result_size / s.result_line;
+  parallel_for(s.batch * s.groups, parallel_work(s.result_size + 128 * lines, s.kernel[1] * s.kernel[2] / count),
+               sum_planes);
   return true;
 }
 

@@ -159,7 +159,7 @@ bool flat_sum(const Sweep& s, const float* x, const float* w, const float* b, fl
   const Flat flat(s, false);
   if (!flat.use) return false;
   // y[n, g, i] = b[g] + sum over t of w[g, t] x[n, g, i + t]
-  parallel_for(s.batch * s.groups, parallel_work(flat.parts * kLane, flat.taps),
+  parallel_for(s.batch * s.groups, parallel_work(2 * flat.parts * kLane, flat.taps),
                [=, &s, &flat](std::int64_t first, std::int64_t last) {
                  float* const own = scratch<float>().result;
                  for (std::int64_t plane = first; plane < last; ++plane) {

@@ -39,8 +39,9 @@ constexpr int kMostBoxes = 256;
 /// The most positions of the result, among which those of one sweep are one.
 constexpr std::int64_t kMostBetween = 16;
 
-/// How sweeps are cut into units of work: `bands` of rows, and of the regions `together` at a time. The regions are
-/// those of `all`, whose positions reach over the result: a sweep has as many, or one less in a dimension.
+/// How sweeps are cut into units of work: `bands` of rows, and regions, of which a thread takes up to `together` at a
+/// time: a result is the same beside any others. The regions are those of `all`, whose positions reach over the result:
+/// a sweep has as many, or one less in a dimension.
 struct Cut {
   const Sweep *all, *sweeps;
   int count;
@@ -460,16 +461,19 @@ class Units {
 bool turned_sum(const Sweep* sweeps, int count, const float* x, const float* w, const float* b, float* y, bool add) {
   Cut c(sweeps, count);
   if (!plan(c)) return false;
-  const std::int64_t blocks = ceil_div(c.regions, c.together), positions = c.all->batch * c.all->position_count();
+  // The bands of the same regions follow each other where everything is kept; these regions are blocks of equal size.
+  const bool is_kept = c.keeps_all && c.bands > 1;
+  const std::int64_t blocks = is_kept ? ceil_div(c.regions, c.together) : c.regions;
+  const std::int64_t positions = c.all->batch * c.all->position_count();
   parallel_for(c.all->groups * c.bands * blocks, parallel_work(ceil_div(positions, blocks) * c.row, c.depth),
                [=, &c](std::int64_t first, std::int64_t last) {
                  Units units(c, x, w);
-                 for (std::int64_t unit = first; unit < last; ++unit) {
+                 for (std::int64_t unit = first, n = 1; unit < last; unit += n) {
                    const std::int64_t g = unit / (c.bands * blocks), rest = unit % (c.bands * blocks);
-                   // The bands of the same regions follow each other where everything is kept.
-                   const std::int64_t band = c.keeps_all ? rest % c.bands : rest / blocks;
-                   const std::int64_t some = c.keeps_all ? rest / c.bands : rest % blocks;
-                   units.sum(g, band * c.band, some * c.regions / blocks, (some + 1) * c.regions / blocks, b, y, add);
+                   const std::int64_t band = is_kept ? rest % c.bands : rest / blocks;
+                   const std::int64_t some = is_kept ? rest / c.bands : rest % blocks;
+                   if (!is_kept) n = equal_step(std::min(last - unit, blocks - some), c.together, 1);
+                   units.sum(g, band * c.band, some * c.regions / blocks, (some + n) * c.regions / blocks, b, y, add);
                  }
                });
   return true;

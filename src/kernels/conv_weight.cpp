@@ -247,21 +247,24 @@ struct BlockSums {
   BlockSteps (*steps)(const WeightBlock&);
 };
 
+/// Products that are worth a thread, and the positions that are: joining a slice takes as long as a few products.
+constexpr double kUnitProducts = 1 << 18;
+constexpr std::int64_t kSliceDepth = 256;
+
 /// Sums the blocks of a gradient. Where they are too few for several threads, each is summed in slices of the regions,
 /// which are joined in double.
 template <class T>
 void sum_blocks(const Sweep& s, const Slab& slab, const WeightGrid& grid, std::int64_t depth, const BlockSums<T>& of,
                 const T* dy, const T* x, T* dw, bool add) {
   constexpr std::int64_t most = 16;
-  constexpr double unit_products = 1 << 20;
   static_assert(most * kResultSize <= kBlocksTogether * kPanelsSize);
   const std::int64_t blocks = grid.blocks(s), regions = region_count(s, slab),
                      size = grid.rows * grid.columns * grid.taps;
-  const double units = std::min(double(most), double(blocks) * double(size) * double(depth) / unit_products);
+  const double units = std::min(double(most), double(blocks) * double(size) * double(depth) / kUnitProducts);
   std::int64_t slices = std::max<std::int64_t>(1, static_cast<std::int64_t>(units) / blocks);
   // As many for each of two or four threads.
   if (slices > 1) slices = std::min(ceil_div(slices, 4) * 4, most / blocks);
-  slices = std::min(slices, regions);
+  slices = std::max<std::int64_t>(1, std::min({slices, regions, depth / kSliceDepth}));
   const std::int64_t room = ceil_div(grid.columns, kLanes<T>) * kLanes<T> * grid.rows * grid.taps;
   T* const slots = scratch<T>().panels;
   parallel_for(blocks * slices, parallel_work(size, ceil_div(depth, slices)),
@@ -292,7 +295,7 @@ void sum_blocks(const Sweep& s, const Slab& slab, const WeightGrid& grid, std::i
 /// block beside another, those of the output turned once for each below another, and tiles of one vector load about as
 /// much as tiles of two. A position takes `strides` elements of the signal.
 template <class T>
-WeightGrid product_grid(const Sweep& s, std::int64_t strides) {
+WeightGrid product_grid(const Sweep& s, std::int64_t strides, std::int64_t depth) {
   constexpr std::int64_t lanes = kLanes<T>;
   const std::int64_t taps = s.tap_count();
   // Times of an element, in those of a product of vectors.
@@ -311,6 +314,12 @@ WeightGrid product_grid(const Sweep& s, std::int64_t strides) {
     if (best_rows > 0 && time >= least) continue;
     least = time, best_rows = rows, best_columns = columns;
   }
+  // Where there are too few positions for slices, several threads share the channels.
+  constexpr std::int64_t fewest = 12;
+  const double products = double(s.groups * s.channels * taps) * double(s.rows * depth);
+  const bool is_shared = s.groups == 1 && depth < 2 * kSliceDepth && products >= 2 * kUnitProducts;
+  if (is_shared && best_rows == s.channels && best_columns == s.rows && best_rows >= 2 * fewest)
+    best_rows = ceil_div(best_rows, 2);
   return {s, best_rows, best_columns, kResultSize / (best_rows * (ceil_div(best_columns, lanes) * lanes))};
 }
 
@@ -333,7 +342,7 @@ bool slab_gradient(Sweep s, std::int64_t depth, const T* dy, const T* x, T* dw, 
   // Products take the elements of the signal one by one, wherever they lie.
   std::int64_t step[3];
   for (int d = 0; d < 3; ++d) step[d] = std::exchange(s.axis[d].stride, 1);
-  const WeightGrid grid = product_grid<T>(s, step[0] * step[1] * step[2]);
+  const WeightGrid grid = product_grid<T>(s, step[0] * step[1] * step[2], depth);
   const std::int64_t positions = std::min(kDeepBlock, kRightSize<T> / packed_row<T>(grid.columns));
   const Slab slab = plan_weight_slab(s, step, grid.rows, {positions, kDeepBlock, kLanes<T>, kLeftSize<T>});
   if (!slab.use) return false;
@@ -392,7 +401,7 @@ template <class T>
 void sum_short_channels(const ConvParams& p, std::int64_t out, const T* dy, T* db, bool add) {
   constexpr std::int64_t most = 256;
   const std::int64_t each = most / out, blocks = ceil_div(p.out_channels, each), sample = p.out_channels * out;
-  parallel_for(blocks, parallel_work(p.batch, each * out), [&](std::int64_t first, std::int64_t last) {
+  parallel_for(blocks, p.batch * each * out, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t block = first; block < last; ++block) {
       const std::int64_t o = block * each, channels = std::min(each, p.out_channels - o);
       double sum[most] = {};
@@ -429,7 +438,7 @@ template <class T>
 void conv_backward_bias(const ConvParams& p, const T* dy, T* db, bool add) {
   const std::int64_t out = outputs(p);
   if (out > 0 && out <= 32) return sum_short_channels(p, out, dy, db, add);
-  parallel_for(p.out_channels, parallel_work(p.batch, out), [&](std::int64_t first, std::int64_t last) {
+  parallel_for(p.out_channels, p.batch * out, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t o = first; o < last; ++o) {
       double total = 0;
       // db[o] = sum over n and i of dy[n, o, i]

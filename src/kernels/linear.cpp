@@ -49,7 +49,7 @@ void linear_backward_weight(const LinearParams& p, const T* dy, const T* x, T* d
 template <class T>
 void linear_backward_bias(const LinearParams& p, const T* dy, T* db, bool add) {
   const std::int64_t blocks = ceil_div(p.out_features, kWideColumns);
-  const std::int64_t work = std::min<std::int64_t>(p.rows, 1 << 24) * kWideColumns / 8;
+  const std::int64_t work = std::min<std::int64_t>(p.rows, 1 << 24) * kWideColumns / 2;
   const bool is_far = double(p.rows) * double(p.out_features) * sizeof(T) >= kFarRead;
   parallel_for(blocks, work, [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t block = first; block < last; ++block) {

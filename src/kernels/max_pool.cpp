@@ -258,7 +258,8 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
   }
 #endif
   const bool is_far = p.elements() * sizeof(T) >= kFarRead;
-  parallel_for(p.planes * rows, size / rows + p.w.out, [=, &p](std::int64_t first, std::int64_t last) {
+  const std::int64_t cost = size / rows + (1 + 2 * p.choices()) * p.w.out;
+  parallel_for(p.planes * rows, cost, [=, &p](std::int64_t first, std::int64_t last) {
     if (row == nullptr && !small) return several(p, first, last, x, y, index);
     for (std::int64_t unit = first, count; unit < last; unit += count) {
       const std::int64_t plane = unit / rows, d = unit % rows / p.h.out, h = unit % p.h.out;

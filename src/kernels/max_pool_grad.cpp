@@ -122,7 +122,7 @@ void scatter(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, bo
   const double bytes = double(p.planes) * (double(size + outputs) * sizeof(T) + double(outputs) * sizeof *index);
   const PoolBlocks blocks(p, bytes);
   const auto run = is_in_few(p) ? backward_few<T> : backward_block<T>;
-  parallel_for(p.planes * blocks.count, (size + outputs) / blocks.count,
+  parallel_for(p.planes * blocks.count, (size + 8 * outputs) / blocks.count,
                [=, &p, &blocks](std::int64_t first, std::int64_t last) {
                  Block block = blocks.at(0);  // the only one of small planes
                  for (std::int64_t unit = first; unit < last; ++unit) {

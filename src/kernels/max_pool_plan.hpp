@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/loop_hints.hpp"
@@ -17,6 +18,13 @@ struct MaxPool {
   bool is_one_row() const { return d.window.kernel == 1 && h.window.kernel == 1 && !d.is_adaptive && !h.is_adaptive; }
   /// How many there are to choose from.
   double elements() const { return double(planes * d.in) * double(h.in * w.in); }
+  /// Elements that a window chooses from, or a few of a long one's, which are chosen from together.
+  TAPER_FOR_SIZE std::int64_t choices() const {
+    std::int64_t n = 1;
+    for (const PoolAxis* axis : {&d, &h, &w})
+      n *= axis->is_adaptive ? axis->in / axis->out + 1 : std::min<std::int64_t>(axis->window.kernel, 8);
+    return std::min<std::int64_t>(n, 64);
+  }
   /// Whether a place in a plane and some strides together stay below 2^31.
   bool has_narrow_places() const { return d.in * h.in * w.in < std::int64_t{1} << 30; }
 };

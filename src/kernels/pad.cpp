@@ -324,7 +324,7 @@ void pad_grad(const PadPlan& p, const T* dy, T* dx, bool add) {
   const std::int64_t in_rows = rows(p.in, p.rank), out_rows = rows(p.out, p.rank);
   // dx_source(i) += dy_i
   parallel_for(
-      p.planes, std::max<std::int64_t>(out_rows * out, in_rows * in), [&](std::int64_t first, std::int64_t end) {
+      p.planes, 4 * std::max<std::int64_t>(out_rows * out, in_rows * in), [&](std::int64_t first, std::int64_t end) {
         if (p.kind == PadKind::replicate) {
           for (std::int64_t row = first * in_rows; row < end * in_rows; ++row)
             replicate_row_grad(p, last, row % in_rows, dy + row / in_rows * out_rows * out, dx + row * in, add);

@@ -4,6 +4,7 @@
 
 #include "kernels/gemm.hpp"
 #include "kernels/linear.hpp"
+#include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/product.hpp"
 #include "kernels/recurrent_cells.hpp"
@@ -127,19 +128,32 @@ class StepWeights {
   bool transposed_, packed_;
 };
 
+/// How samples are cut into blocks of at most `each`, of which a thread takes up to `together` at a time.
+struct SampleBlocks {
+  std::int64_t count, each, together, work;
+};
+
+/// Packed weights give a row the same bits beside any others, so that the samples of a thread may share what is read of
+/// them.
+TAPER_FOR_SIZE SampleBlocks cut_samples(const RecurrentParams& p) {
+  constexpr std::int64_t kTogether = 64;
+  const bool is_packed = p.steps > 1;
+  const std::int64_t each = ceil_div(p.batch, ceil_div(p.batch, is_packed ? 2 : 16));
+  const std::int64_t work = parallel_work(each * p.hidden_size * gates_of(p.cell), p.hidden_size + 64);
+  return {ceil_div(p.batch, each), each, is_packed ? kTogether / each : 1,
+          work * std::min<std::int64_t>(p.steps, 1 << 14)};
+}
+
 /// Calls `body(first, rows)` for blocks of samples, whose sequences do not depend on each other.
 template <class Body>
 void for_each_block(const RecurrentParams& p, const Body& body) {
-  constexpr std::int64_t kRows = 16;
-  const std::int64_t parts = ceil_div(p.batch, kRows);
-  if (parts == 0) return;
-  const std::int64_t each = ceil_div(p.batch, parts);
-  const std::int64_t work = parallel_work(each * p.hidden_size * gates_of(p.cell), p.hidden_size + 64);
-  // Packed weights give a row the same bits beside any others, so that blocks of one thread may share what is read.
-  const std::int64_t units = ceil_div(p.batch, each), together = p.steps > 1 ? 4 : 1;
-  parallel_for(units, work * std::min<std::int64_t>(p.steps, 1 << 14), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t unit = first; unit < last; unit += together)
-      body(unit * each, std::min(std::min(together, last - unit) * each, p.batch - unit * each));
+  if (p.batch <= 0) return;
+  const SampleBlocks blocks = cut_samples(p);
+  parallel_for(blocks.count, blocks.work, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t unit = first; unit < last; unit += blocks.together) {
+      const std::int64_t begin = unit * blocks.each, some = std::min(blocks.together, last - unit);
+      body(begin, std::min(some * blocks.each, p.batch - begin));
+    }
   });
 }
 

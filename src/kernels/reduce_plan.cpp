@@ -103,7 +103,7 @@ void add_in_pieces(std::int64_t rows, std::int64_t width, double* sum,
   if (rows <= piece) return add(body, 0, rows, sum);
   const std::int64_t pieces = ceil_div(rows, piece);
   double slots[kPieces * kWideColumns];
-  parallel_for(pieces, piece * width / 8, [=, to = &slots[0]](std::int64_t first, std::int64_t last) {
+  parallel_for(pieces, piece * width, [=, to = &slots[0]](std::int64_t first, std::int64_t last) {
     for (std::int64_t k = first; k < last; ++k) {
       std::fill_n(to + k * width, width, 0.0);
       add(body, k * piece, std::min(piece, rows - k * piece), to + k * width);

@@ -56,7 +56,7 @@ template <class T>
   const std::int64_t piece = std::max<std::int64_t>(8 * kLongRun, (n / kSlots / kLongRun + 1) * kLongRun);
   const std::int64_t pieces = ceil_div(n, piece);
   double slots[kSlots];
-  parallel_for(pieces, piece / 8, [=, to = &slots[0]](std::int64_t first, std::int64_t last) {
+  parallel_for(pieces, piece / 2, [=, to = &slots[0]](std::int64_t first, std::int64_t last) {
     for (std::int64_t k = first; k < last; ++k) {
       const T* const from = x + k * piece;
       const std::int64_t size = std::min(piece, n - k * piece);

@@ -360,7 +360,7 @@ void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over
   constexpr bool kHasPairs = kDoubling<T> && std::is_same_v<Axis, Resampling>;
   const bool is_doubled = kHasPairs && doubles(over_width), is_halved = kHasPairs && !add && halves(over_width);
   // dx_j = sum of dy_i times the weight with which output i reads j
-  parallel_for(p.planes * rows, outputs(p) / rows + width, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(p.planes * rows, 4 * (outputs(p) / rows + width), [&](std::int64_t begin, std::int64_t end) {
     // A tile of columns, of which doubled ones are read by twice as many outputs and by one more on either side.
     constexpr std::int64_t kTile = kUpsampleTile / 2, kOutputs = kUpsampleTile + 2;
     constexpr int kBeside = kTapsOf<Axis> - 1;  // what an output reads beside the tile

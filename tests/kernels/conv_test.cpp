@@ -309,8 +309,13 @@ TEST_CASE("a convolution without bias is one with a bias of zero") {
 }
 
 TEMPLATE_TEST_CASE("a convolution has the same bits for one, two and three threads", "", float, double) {
-  for (const auto& p : {params(7, 31, 37, 113, 5, 1, 2), params(5, 33, 39, 127, 3, 2, 1, 2, 3)}) {
-    CAPTURE(p.groups);
+  // The last are of small planes: whole ones, parts of one, and more threads than samples; weights summed in slices,
+  // and for half of the channels at a time.
+  for (const auto& p :
+       {params(7, 31, 37, 113, 5, 1, 2), params(5, 33, 39, 127, 3, 2, 1, 2, 3),
+        planes(5, 16, 24, 1, {1, 16, 16}, {1, 3, 3}, 1, 1, 1), planes(1, 33, 40, 1, {1, 15, 14}, {1, 3, 3}, 1, 1, 1),
+        planes(2, 37, 41, 1, {1, 14, 15}, {1, 4, 4}, 2, 1, 1), planes(11, 35, 32, 1, {1, 4, 4}, {1, 3, 3}, 1, 1, 1)}) {
+    CAPTURE(p.groups, p.in[1], p.in[2]);
     const Problem<TestType> problem(p);
     CHECK(same_on_any_threads([&] { return problem.run(p).y; }));
     CHECK(same_on_any_threads([&] { return problem.run(p).dx; }));
