@@ -82,6 +82,7 @@ bool plane_backward_input(const ConvParams& p, const float* dy, const float* w, 
       !is_shorter(vectors(n), p.in[1] * vectors(p.in[2])))
     return false;
   const Gathering gathering(p, row);
+  // A sum takes as long to be gathered as some products.
   parallel_for(p.batch * p.groups, parallel_work(channels * taps * row, columns + 16),
                [=, &p, &gathering](std::int64_t first, std::int64_t last) {
                  const Scratch<float>& own = scratch<float>();

@@ -55,6 +55,7 @@ bool short_forward(const ConvParams& p, const float* x, const float* w, const fl
   if (!is_short(p)) return false;
   const std::int64_t channels = p.in_channels / p.groups, rows = p.out_channels / p.groups, out = p.out[2];
   const std::int64_t lines = p.batch * p.groups, terms = channels * p.kernel[2];
+  // A line takes as long to be read and stored as a few products of each sum.
   parallel_for(lines, parallel_work(rows * ceil_div(out, kWidth) * kWidth, terms + 4),
                [=](std::int64_t first, std::int64_t last) {
                  for (std::int64_t i = 0; i < out; i += kWidth) {

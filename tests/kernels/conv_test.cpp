@@ -240,7 +240,8 @@ TEST_CASE("a convolution with channels along the vectors agrees with its definit
         planes(2, 33, 48, 1, {1, 19, 29}, {1, 3, 3}, 2, 2, 2), planes(1, 9, 64, 1, {1, 30, 30}, {1, 5, 5}, 1, 2, 1),
         planes(2, 17, 32, 1, {3, 5, 7}, {2, 3, 3}, 1, 1, 1), planes(2, 17, 32, 1, {4, 5, 7}, {1, 3, 2}, 1, 0, 1),
         planes(1, 512, 32, 1, {1, 3, 7}, {1, 3, 3}, 1, 1, 1), planes(3, 64, 64, 2, {1, 6, 6}, {1, 3, 3}, 1, 1, 1),
-        planes(5, 16, 2, 1, {1, 5, 5}, {1, 3, 3}, 1, 1, 1), planes(1, 2, 3, 1, {1, 4, 4}, {1, 3, 3}, 1, 1, 1),
+        planes(11, 34, 64, 2, {1, 6, 6}, {1, 3, 3}, 1, 1, 1), planes(5, 16, 2, 1, {1, 5, 5}, {1, 3, 3}, 1, 1, 1),
+        planes(1, 2, 3, 1, {1, 4, 4}, {1, 3, 3}, 1, 1, 1),
         // Gradients of several sums whose results lie between each other, or that leave positions out.
         planes(2, 33, 40, 1, {3, 6, 9}, {3, 3, 3}, 2, 1, 1), planes(3, 70, 24, 2, {1, 15, 14}, {1, 4, 4}, 2, 1, 1),
         planes(5, 33, 40, 1, {3, 6, 9}, {3, 3, 3}, 2, 1, 1), planes(2, 64, 20, 1, {1, 32, 32}, {1, 3, 3}, 2, 1, 1),
@@ -309,8 +310,8 @@ TEST_CASE("a convolution without bias is one with a bias of zero") {
 }
 
 TEMPLATE_TEST_CASE("a convolution has the same bits for one, two and three threads", "", float, double) {
-  // The last are of small planes: whole ones, parts of one, and more threads than samples; weights summed in slices,
-  // and for half of the channels at a time.
+  // The last are of small planes, of which a thread takes several at a time, some of fewer samples than threads;
+  // weights summed in slices, and for half of the channels at a time.
   for (const auto& p :
        {params(7, 31, 37, 113, 5, 1, 2), params(5, 33, 39, 127, 3, 2, 1, 2, 3),
         planes(5, 16, 24, 1, {1, 16, 16}, {1, 3, 3}, 1, 1, 1), planes(1, 33, 40, 1, {1, 15, 14}, {1, 3, 3}, 1, 1, 1),
