@@ -316,7 +316,7 @@ WeightGrid product_grid(const Sweep& s, std::int64_t strides, std::int64_t depth
   }
   // Where there are too few positions for slices, several threads share the channels.
   constexpr std::int64_t fewest = 12;
-  const double products = double(s.groups * s.channels * taps) * double(s.rows * depth);
+  const double products = double(s.channels * taps) * double(s.rows * depth);
   const bool is_shared = s.groups == 1 && depth < 2 * kSliceDepth && products >= 2 * kUnitProducts;
   if (is_shared && best_rows == s.channels && best_columns == s.rows && best_rows >= 2 * fewest)
     best_rows = ceil_div(best_rows, 2);

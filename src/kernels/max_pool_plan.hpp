@@ -19,7 +19,7 @@ struct MaxPool {
   /// How many there are to choose from.
   double elements() const { return double(planes * d.in) * double(h.in * w.in); }
   /// Elements that a window chooses from, or a few of a long one's, which are chosen from together.
-  TAPER_FOR_SIZE std::int64_t choices() const {
+  std::int64_t choices() const {
     std::int64_t n = 1;
     for (const PoolAxis* axis : {&d, &h, &w})
       n *= axis->is_adaptive ? axis->in / axis->out + 1 : std::min<std::int64_t>(axis->window.kernel, 8);
