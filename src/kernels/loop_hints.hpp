@@ -100,8 +100,8 @@ inline bool is_near(double bytes) { return bytes < double(1 << 20); }
 /// `far_ahead` for loops that read so many bytes in all; 0 if these are near. The baseline is kept small.
 inline std::uintptr_t far_ahead_of(double bytes) { return kVectorWidth == 16 || is_near(bytes) ? 0 : far_ahead(); }
 
-/// The same for loops that ask for a line at least.
-inline std::uintptr_t line_ahead() { return row_ahead > kLine ? row_ahead : kLine; }
+/// The same for loops that go through a few rows at once, and ask for a line at least.
+inline std::uintptr_t line_ahead() { return row_ahead > 0 ? memory_ahead : kLine; }
 
 /// The same for what a loop goes through beside others, in order: less helps most processors no more than their own
 /// fetching.
