@@ -267,13 +267,17 @@ inline constexpr int kPart = 4;
     const Ints newest = quotients(element + 1, u.out, -1, u.in), two = newest != oldest;
     const Ints begin = begins_of_parts(oldest), begin_one = is_dense ? begins_of_parts(newest) : begin;
     const Ints one = places_of(newest - begin_one), other = places_of(oldest - begin);
-    const float* from = g;
-    float* to = dx + i;
-    for (std::int64_t t = 0; t < times; ++t, from += step, to += n) {
-      const Vector<float> v = load_parts(from, begin);
-      const Ints more = reinterpret_cast<Ints>(taken(v, other)) & two;
-      store<float>(taken(is_dense ? load_parts(from, begin_one) : v, one) + reinterpret_cast<Vector<float>>(more), to);
-    }
+    const auto spread = [=](auto dense) __attribute__((always_inline)) {
+      const float* from = g;
+      float* to = dx + i;
+      for (std::int64_t t = 0; t < times; ++t, from += step, to += n) {
+        hide(from);
+        const Vector<float> v = load_parts(from, begin);
+        const Ints more = reinterpret_cast<Ints>(taken(v, other)) & two;
+        store<float>(taken(dense ? load_parts(from, begin_one) : v, one) + reinterpret_cast<Vector<float>>(more), to);
+      }
+    };
+    is_dense ? spread(std::true_type()) : spread(std::false_type());
   }
 }
 

@@ -31,6 +31,12 @@ template <class T>
   if (n > 0) std::memset(y, 0, static_cast<std::size_t>(n) * sizeof(T));
 }
 
+/// Keeps the compiler from deriving one pointer from another, for which it would take more registers or instructions.
+template <class T>
+inline void hide(const T*& x) {
+  asm("" : "+r"(x));
+}
+
 /// Bytes that memory is asked for at a time.
 inline constexpr int kLine = 64;
 

@@ -53,12 +53,6 @@ inline constexpr int kMainWidth = kVectorWidth == 64 ? 4 : 2;
 /// Rows of a tile that are found from one pointer: processors add one or two distances to it by themselves.
 inline constexpr int kPointerRows = 3;
 
-/// Keeps the compiler from deriving one pointer from another, for which it would run out of registers.
-template <class T>
-inline void hide(const T*& x) {
-  asm("" : "+r"(x));
-}
-
 /// Rows of vectors: vector v of row r is at `data[r * row + vector[v]]`.
 template <class T>
 struct Vectors {
