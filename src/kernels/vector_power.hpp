@@ -68,16 +68,10 @@ inline Doubles rough_positive_power(Doubles a, Doubles y) {
   return power_with_ends(a, y, fused(scale, less, scale));
 }
 inline Vector<float> positive_power(Vector<float> a, Vector<float> y) {
-  float base[kLanes<float>], exponent[kLanes<float>];
-  std::memcpy(base, &a, sizeof a);
-  std::memcpy(exponent, &y, sizeof y);
-  for (int k = 0; k < kLanes<float>; k += kDoubles) {
-    const AsManyFloats p = __builtin_convertvector(
-        rough_positive_power<false>(ElementsAt{k}(base), ElementsAt{k}(exponent)), AsManyFloats);
-    std::memcpy(base + k, &p, sizeof p);
-  }
-  std::memcpy(&a, base, sizeof a);
-  return a;
+  const auto power = [](AsManyFloats base, AsManyFloats exponent) {
+    return as_floats(rough_positive_power<false>(as_doubles(base), as_doubles(exponent)));
+  };
+  return joined(power(half_of<0>(a), half_of<0>(y)), power(half_of<1>(a), half_of<1>(y)));
 }
 
 /// x rounded to a whole number, for x from 0 on.
@@ -91,6 +85,11 @@ inline V rounded(V x) {
 template <class V>
 [[gnu::noinline]] V vector_power(V x, V y) {
   using Limits = std::numeric_limits<Element<V>>;
+#ifdef __AVX2__
+  // Of positive numbers nothing is special; what has no end is no number times 0.
+  if constexpr (std::is_same_v<V, Vector<float>>)
+    if (is_all_from(Limits::min(), x + 0 * (x + y))) return positive_power(x, y);
+#endif
   const V a = magnitude_of(x), size = magnitude_of(y), half = Element<V>(0.5) * size;
   const auto whole = rounded(size) == size, odd = whole & (rounded(half) != half);
   const V p = positive_power(a, y), signed_p = odd ? with_sign_of(p, x) : p;
