@@ -673,6 +673,10 @@ def functions():
     yield Mutant("exponentials of doubles beyond the normal powers by the short way", "src/kernels/vector_math.hpp",
                  "by_size<V>(-87, -708), negative_of(x)", "by_size<V>(-87, -760), negative_of(x)",
                  "every function of one element*")
+    yield Mutant("numbers without an end to any exponent as if they had one", powers,
+                 "is_all_from(Limits::min(), x + 0 * (x + y))", "is_all_from(Limits::min(), x)", "powers are within*")
+    yield Mutant("gradients of dense windows from the parts of sparse ones", "src/kernels/avg_pool_uneven.hpp",
+                 "is_dense ? spread(std::true_type())", "is_dense ? spread(std::false_type())", "*adaptive*")
     yield Mutant("runs of squares that begin one late", "src/kernels/elementwise.hpp",
                  "for (std::int64_t i = first; i < last; ++i) y[i] = x[i] * x[i];",
                  "for (std::int64_t i = first + 1; i < last; ++i) y[i] = x[i] * x[i];", "maps give the same bits*")

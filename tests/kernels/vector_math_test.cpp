@@ -309,6 +309,10 @@ void check_powers() {
     INFO(x[i] << " ^ " << y[i] << ": " << got[i] << ", expected " << expected[i]);
     const bool close = ulps(got[i], L(expected[i])) < 2;
     if (!close || (!std::isnan(got[i]) && std::signbit(got[i]) != std::signbit(expected[i]))) FAIL_CHECK();
+    // And so where nothing else is in a vector, nor in what is left over.
+    for (const T alone : powers(std::vector<T>(17, x[i]), std::vector<T>(17, y[i])))
+      if (std::isnan(got[i]) ? !std::isnan(alone) : alone != got[i] || std::signbit(alone) != std::signbit(got[i]))
+        FAIL_CHECK();
   }
   // Results of any size, from bases of any size and close to 1.
   x = numbers<T>(40009, 21, 0, 3);
