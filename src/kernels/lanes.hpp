@@ -46,6 +46,12 @@ template <int... I>
   return joined(low, high, std::make_integer_sequence<int, 2 * kDoubles>());
 }
 
+/// What `f` makes of vectors of floats in double, a half of each at a time.
+template <class F, class... V>
+[[gnu::always_inline]] inline Vector<float> in_doubles(const F& f, const V&... x) {
+  return joined(as_floats(f(as_doubles(half_of<0>(x))...)), as_floats(f(as_doubles(half_of<1>(x))...)));
+}
+
 /// The elements from `i` on: what a term reads by `at(x)` where it means x[i].
 struct ElementsAt {
   std::int64_t i;

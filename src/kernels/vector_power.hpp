@@ -68,10 +68,7 @@ inline Doubles rough_positive_power(Doubles a, Doubles y) {
   return power_with_ends(a, y, fused(scale, less, scale));
 }
 inline Vector<float> positive_power(Vector<float> a, Vector<float> y) {
-  const auto power = [](AsManyFloats base, AsManyFloats exponent) {
-    return as_floats(rough_positive_power<false>(as_doubles(base), as_doubles(exponent)));
-  };
-  return joined(power(half_of<0>(a), half_of<0>(y)), power(half_of<1>(a), half_of<1>(y)));
+  return in_doubles(rough_positive_power<false>, a, y);
 }
 
 /// x rounded to a whole number, for x from 0 on.
@@ -87,7 +84,7 @@ template <class V>
   using Limits = std::numeric_limits<Element<V>>;
 #ifdef __AVX2__
   // Of positive numbers nothing is special; what has no end is no number times 0.
-  if constexpr (std::is_same_v<V, Vector<float>>)
+  if constexpr (std::is_same_v<V, FullFloat>)
     if (is_all_from(Limits::min(), x + 0 * (x + y))) return positive_power(x, y);
 #endif
   const V a = magnitude_of(x), size = magnitude_of(y), half = Element<V>(0.5) * size;

@@ -81,12 +81,7 @@ inline constexpr float kNearAngle = 6400;
 
 inline Vector<double> near_sine_of(Vector<double> x, std::uint32_t cosine) { return near_sine(x, cosine); }
 inline Vector<float> near_sine_of(Vector<float> x, std::uint32_t cosine) {
-  AsManyFloats half[2];
-  std::memcpy(half, &x, sizeof half);
-  for (AsManyFloats& h : half)
-    h = __builtin_convertvector(near_sine_of_float(__builtin_convertvector(h, Doubles), cosine), AsManyFloats);
-  std::memcpy(&x, half, sizeof half);
-  return x;
+  return in_doubles([cosine](Doubles half) { return near_sine_of_float(half, cosine); }, x);
 }
 
 /// Where the angle is beyond `most`, the standard library's sine or cosine in its place.
