@@ -422,8 +422,10 @@ class Units {
       const std::int64_t size = pair.lines * box.along[0].count * c_.row;
       pair.ahead = &box == largest_ ? ahead : nullptr;
       for (std::int64_t i = 0; i < box.along[2].count; ++i, pair.a += box.along[2].from, sums += size) {
-        if (found.count == 0 && more) continue;
-        multiply_rows<float>(box.along[0].count, c_.row / kLanes<float>, found.count, pair, sums, more);
+        if (found.count > 0)
+          multiply_rows<float>(box.along[0].count, c_.row / kLanes<float>, found.count, pair, sums, more);
+        else if (!more)
+          clear(sums, size);
         pair.ahead = nullptr;
       }
     }

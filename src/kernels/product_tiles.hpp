@@ -53,6 +53,9 @@ inline constexpr int kMainWidth = kVectorWidth == 64 ? 4 : 2;
 /// Rows of a tile that are found from one pointer: processors add one or two distances to it by themselves.
 inline constexpr int kPointerRows = 3;
 
+/// The same where terms are listed, which would take an addition for each pointer.
+inline constexpr int kListedRows = kVectorWidth == 32 ? 1 : kPointerRows;
+
 /// Rows of vectors: vector v of row r is at `data[r * row + vector[v]]`.
 template <class T>
 struct Vectors {
@@ -120,8 +123,37 @@ template <class T, int R, int W, class V>
   }
 }
 
-/// to[r, :] = from[r, :] + sum over the terms [first, end), a chain at most, of a[r, k] b[k, :] for R rows and W
-/// vectors V.
+/// Moves a pointer, which the compiler derives from no other.
+template <class T>
+[[gnu::always_inline]] inline void step(const T*& x, std::int64_t distance) {
+  x += distance;
+  hide(x);
+}
+
+/// sum[v] += a b[v] for W vectors V.
+template <class T, int W, class V>
+[[gnu::always_inline]] inline void add_row(T a, const V (&b)[W], V (&sum)[W]) {
+  const V left = a - V{};
+#if defined(__AVX2__) && defined(__FMA__) && !defined(__AVX512F__)
+  // With sixteen registers GCC would move sums from one to another.
+  if constexpr (W == 2 && sizeof(T) == sizeof(float)) {
+    asm("vfmadd231ps %3, %2, %0\n\tvfmadd231ps %4, %2, %1"
+        : "+x"(sum[0]), "+x"(sum[1])
+        : "x"(left), "x"(b[0]), "x"(b[1]));
+    return;
+  } else if constexpr (W == 2) {
+    asm("vfmadd231pd %3, %2, %0\n\tvfmadd231pd %4, %2, %1"
+        : "+x"(sum[0]), "+x"(sum[1])
+        : "x"(left), "x"(b[0]), "x"(b[1]));
+    return;
+  }
+#endif
+#pragma GCC unroll 8
+  for (int v = 0; v < W; ++v) sum[v] = multiply_add(left, b[v], sum[v]);
+}
+
+/// to[r, :] = from[r, :] + sum over the terms [first, end), one at least and a chain at most, of a[r, k] b[k, :] for R
+/// rows and W vectors V.
 template <class T, int R, int W, int lookups = kBoth, class V = Vector<T>>
 void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t end) {
   constexpr bool lists_a = (lookups & kA) != 0, lists_b = (lookups & kB) != 0;
@@ -137,47 +169,44 @@ void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t en
     } else {
       beside[v] = t.b_vector[v] - t.b_vector[0];
     }
-  // Rows that one pointer does not reach have others.
-  constexpr int kPointers = (R - 1) / kPointerRows + 1;
+  // So are rows, several from a pointer.
+  constexpr int kRows = lists_a ? kListedRows : kPointerRows, kPointers = (R - 1) / kRows + 1;
   const T* row[kPointers];
-  if constexpr (!lists_a)
-#pragma GCC unroll 4
-    for (int i = 0; i < kPointers; ++i) {
-      row[i] = t.a_at + i * kPointerRows * a_row;
-      hide(row[i]);
-    }
+#pragma GCC unroll 8
+  for (int i = 0; i < kPointers; ++i) {
+    row[i] = (lists_a ? t.a : t.a_at) + i * kRows * a_row;
+    hide(row[i]);
+  }
   V sum[R][W];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < W; ++v) sum[r][v] = V{};
   const auto add_term = [&](std::int64_t k) __attribute__((always_inline)) {
-    const T* a = lists_a ? t.a + t.a_term[k] : nullptr;
-    const std::int64_t term = lists_b ? t.b_term[k] : 0;
+    const std::int64_t a_term = lists_a ? t.a_term[k] : 0, b_term = lists_b ? t.b_term[k] : 0;
     V right[W];
 #pragma GCC unroll 8
     for (int v = 0; v < W; ++v)
-      right[v] = read_vector<V>(lists_b ? column[v] + term : column[0] + (v > 0 ? beside[v] : 0));
-    if constexpr (!lists_b) column[0] += b_step;
+      right[v] = read_vector<V>(lists_b ? column[v] + b_term : column[0] + (v > 0 ? beside[v] : 0));
+    if constexpr (!lists_b) step(column[0], b_step);
 #pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      if (lists_a && r > 0 && r % kPointerRows == 0) {
-        a += kPointerRows * a_row;
-        hide(a);
-      }
-      const V left = (lists_a ? a : row[r / kPointerRows])[r % kPointerRows * a_row] - V{};
-#pragma GCC unroll 8
-      for (int v = 0; v < W; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
-    }
+    for (int r = 0; r < R; ++r) add_row(row[r / kRows][a_term + r % kRows * a_row], right, sum[r]);
     if constexpr (!lists_a)
 #pragma GCC unroll 4
-      for (int i = 0; i < kPointers; ++i) row[i] += a_step;
+      for (int i = 0; i < kPointers; ++i) step(row[i], a_step);
   };
-  // Two terms a turn, with less to count, where that saves a fiftieth.
-  constexpr bool pairs = kVectorWidth == 32 && sizeof(T) == sizeof(float) && W == kMainWidth && R >= 5;
-  for (std::int64_t k = first; k < end; ++k) {
-    if (pairs && (end - k) % 2 == 0) add_term(k++);
-    add_term(k);
+  // Several terms a turn, with less to count, where that saves a fiftieth.
+  constexpr bool tall = kVectorWidth == 32 && W == kMainWidth && R >= 5;
+  constexpr int turn = !tall ? 1 : lists_a ? 2 : 4;
+  std::int64_t k = first;
+  if constexpr (turn == 1) {
+    do add_term(k);
+    while (++k < end);
+  } else {
+    for (; (end - k) % turn != 0; ++k) add_term(k);
+    for (; k < end; k += turn)
+#pragma GCC unroll 4
+      for (int i = 0; i < turn; ++i) add_term(k + i);
   }
   add_sums<T>(sum, t.from, t.to);
 }
