@@ -7,6 +7,10 @@
 #include "base/fail.hpp"
 #include "config/json_string.hpp"
 
+template nlohmann::ordered_json nlohmann::ordered_json::parse<const std::string&>(
+    const std::string&, nlohmann::ordered_json::parser_callback_t, bool, bool);
+template std::string nlohmann::ordered_json::dump(int, char, bool, error_handler_t) const;
+
 namespace taper::config {
 
 namespace {

@@ -11,9 +11,14 @@
 #include "config/diagnostics.hpp"
 #include "config/json_scan.hpp"
 
+extern template nlohmann::ordered_json nlohmann::ordered_json::parse<const std::string&>(
+    const std::string&, nlohmann::ordered_json::parser_callback_t, bool, bool);
+extern template std::string nlohmann::ordered_json::dump(int, char, bool, error_handler_t) const;
+
 namespace taper::config {
 
-/// A JSON value whose objects keep the order of their keys.
+/// A JSON value whose objects keep the order of their keys. What reads and writes it is compiled once, in
+/// json_text.cpp, as it takes the compiler seconds.
 using Json = nlohmann::ordered_json;
 
 /// Where a value or a key comes from: a stretch of the text, or in words.

@@ -274,7 +274,7 @@ template <class T>
   const std::int64_t n = p.rows.extent, most = kBuffer / n;
   const ReducePlan::Dim kept = p.kept_rank > 0 ? p.kept[p.kept_rank - 1] : ReducePlan::Dim{1, {0, 0, 0}};
   parallel_for(p.outputs, 4 * n, [=, &p, &x, &kept](std::int64_t first, std::int64_t last) {
-    Run runs[BroadcastPlan::kOperands];
+    OperandRun runs[BroadcastPlan::kOperands];
     alignas(64) T terms[kBuffer];
     T sums[kBuffer];
     for (std::int64_t o = first, count; o < last; o += count) {
@@ -299,7 +299,7 @@ void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f
   const auto sums_of = [=, &p, &x](std::int64_t out, std::int64_t width, const Offsets& start) {
     double sum[kWideColumns];
     std::fill_n(sum, width, 0.0);
-    Run runs[BroadcastPlan::kOperands];
+    OperandRun runs[BroadcastPlan::kOperands];
     constexpr std::int64_t kTerms = 8 * kWideColumns;
     alignas(64) T terms[kTerms];
     const bool run = is_run(p, width);

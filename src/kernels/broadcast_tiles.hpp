@@ -80,7 +80,7 @@ void lay_out(const void* x, Strides s, std::int64_t rows, std::int64_t n, void* 
 }
 
 /// An operand's elements one after the other: a pointer to them where they are contiguous, else a buffer with a copy.
-class Run {
+class OperandRun {
  public:
   /// `rows` rows of `n` elements from the beginning of x on, at most kBuffer together unless they are contiguous. Rows
   /// that repeat, as they did before, are not filled in again.
@@ -191,7 +191,7 @@ struct TilePlan {
   const bool contiguous = p.inner_stride[0] != 0 && p.inner_stride[1] != 0 && p.inner_stride[2] != 0;
   const std::int64_t widest = add != nullptr || !contiguous ? kBuffer : p.inner;
   const auto work = [=, &p, &operands](std::int64_t first, std::int64_t last) {
-    Run runs[BroadcastPlan::kOperands];
+    OperandRun runs[BroadcastPlan::kOperands];
     Operand x[BroadcastPlan::kOperands];
     for (std::int64_t unit = first; unit < last;) {
       const Tile t = plan.tile(p, unit, last);

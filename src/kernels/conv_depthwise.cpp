@@ -11,8 +11,6 @@ namespace taper::kernels {
 
 namespace {
 
-constexpr std::int64_t kLane = kLanes<float>;
-
 /// Elements of a copy, and of sums that wait for others, that stay in the first-level cache, and the vectors that are
 /// summed beside each other.
 constexpr std::int64_t kCopySize = 6144, kBeside = 8;

@@ -11,8 +11,6 @@ namespace taper::kernels {
 
 namespace {
 
-constexpr std::int64_t kLane = kLanes<float>;
-
 /// Masks of all taps and parts, those that stay in the first-level cache beside what they are for, what a tap moves a
 /// plane by at most, and planes that are not worth the masks.
 constexpr std::int64_t kMostMasks = 512, kNearMasks = 400, kFarthest = 4096, kFewPlanes = 8;

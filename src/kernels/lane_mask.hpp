@@ -7,6 +7,8 @@
 // Some of the floats of a vector; for processors whose vectors can be read and written in part.
 namespace taper::kernels {
 
+inline constexpr std::int64_t kLane = kLanes<float>;
+
 #if defined(__AVX512F__)
 
 using LaneMask = __mmask16;

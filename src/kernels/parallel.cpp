@@ -10,10 +10,10 @@ namespace taper::kernels {
 
 namespace {
 
-using Range = void (*)(const void*, std::int64_t, std::int64_t);
+using UnitRange = void (*)(const void*, std::int64_t, std::int64_t);
 
 /// For more than one unit; by a team if that pays.
-[[gnu::noinline]] void share(std::int64_t units, double work, Range range, const void* body) {
+[[gnu::noinline]] void share(std::int64_t units, double work, UnitRange range, const void* body) {
 #ifdef _OPENMP
   const threads::Team team(units, work);
   if (team.size() > 1) {
@@ -38,7 +38,7 @@ using Range = void (*)(const void*, std::int64_t, std::int64_t);
 
 }  // namespace
 
-void parallel_ranges(std::int64_t units, std::int64_t work_per_unit, Range range, const void* body) {
+void parallel_ranges(std::int64_t units, std::int64_t work_per_unit, UnitRange range, const void* body) {
   const double work = double(units) * double(work_per_unit);
   if (units > 1 && work >= threads::kSerialWork)
     share(units, work, range, body);

@@ -24,15 +24,16 @@ template <class T>
 /// The sum of a long run of float32: four elements of each of 16 lanes are added in a tree of float32, then in double.
 /// Where that overflows, the sum is taken again in double alone.
 inline double sum_long_run(const float* x, std::int64_t n, std::uintptr_t ahead) {
-  constexpr std::int64_t kWidth = 16, kHalf = kWidth / 2, kBlock = 4 * kWidth;
-  constexpr int kVectors = kWidth / kLanes<float>;
+  constexpr std::int64_t kTogether = 16, kHalf = kTogether / 2, kBlock = 4 * kTogether;
+  constexpr int kVectors = kTogether / kLanes<float>;
   Doubles sums[2 * kVectors]{};
   const float *from = x, *const end = x + n / kBlock * kBlock;
   for (; from != end; from += kBlock)
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       const float* const at = from + v * kLanes<float>;
-      const Vector<float> four = (load(at) + load(at + kWidth)) + (load(at + 2 * kWidth) + load(at + 3 * kWidth));
+      const Vector<float> four =
+          (load(at) + load(at + kTogether)) + (load(at + 2 * kTogether) + load(at + 3 * kTogether));
       sums[2 * v] += as_doubles(half_of<0>(four));
       sums[2 * v + 1] += as_doubles(half_of<1>(four));
     }

@@ -1,7 +1,7 @@
-#include <nlohmann/json.hpp>
 
 #include "config/training_config.hpp"
 #include "support/catch.hpp"
+#include "support/json.hpp"
 #include "support/program.hpp"
 #include "support/temp_folder.hpp"
 #include "taper/lr_scheduler.hpp"
@@ -27,7 +27,7 @@ TEST_CASE("layers lists all that a config can name, also as JSON") {
   const TempFolder folder;
   const Outcome text = run_taper(folder.path(), {"layers"}), data = run_taper(folder.path(), {"layers", "--json"});
   CHECK(text.exit == 0);
-  const json entries = json::parse(data.out);
+  const json entries = taper::test::parsed(data.out);
   std::vector<std::string> listed;
   for (const json& entry : entries) {
     listed.push_back(entry["name"]);
@@ -49,7 +49,7 @@ TEST_CASE("env says what a bug report needs") {
   const TempFolder folder;
   const Outcome text = run_taper(folder.path(), {"env"}), data = run_taper(folder.path(), {"env", "--json"});
   CHECK(text.exit == 0);
-  const json facts = json::parse(data.out);
+  const json facts = taper::test::parsed(data.out);
   for (const char* key : {"version", "compiler", "build type", "processor", "threads", "nlohmann_json", "zlib"}) {
     CHECK(facts[key].get<std::string>() != "");
     CHECK(text.out.find(key) != std::string::npos);

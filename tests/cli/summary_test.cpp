@@ -1,7 +1,7 @@
-#include <nlohmann/json.hpp>
 
 #include "config/training_config.hpp"
 #include "support/catch.hpp"
+#include "support/json.hpp"
 #include "support/layer_case.hpp"
 #include "support/program.hpp"
 #include "support/temp_folder.hpp"
@@ -176,7 +176,7 @@ TEST_CASE("summary stops at the layer that does not fit, and takes changes") {
 TEST_CASE("summary counts the parameters of every layer of the catalogue as the layer itself does") {
   const TempFolder folder;
   for (const nn::LayerType& type : nn::layer_types()) {
-    const auto model = test::example_model(type, nlohmann::ordered_json::parse(type.example));
+    const auto model = test::example_model(type, taper::test::parsed<nlohmann::ordered_json>(type.example));
     folder.write("m.json", model.dump());
     const config::LoadedModel loaded = config::load_model(folder / "m.json");
     INFO(type.name);

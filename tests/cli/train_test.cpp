@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "support/catch.hpp"
+#include "support/json.hpp"
 #include "support/program.hpp"
 #include "support/temp_folder.hpp"
 #include "taper/creation.hpp"
@@ -70,12 +70,12 @@ TEST_CASE("train leaves a run directory and says on standard output where") {
   CHECK(said[0] == "runs/c/0001: 27 parameters, 49 training samples, 12 for validation");
   CHECK(said[1].starts_with("epoch 1/5 lr 0.05 loss "));
   CHECK(said[5].starts_with("epoch 5/5 lr 0.05 loss "));
-  const json test = json::parse(slurp(folder / "runs/c/0001/eval/test.json"));
+  const json test = taper::test::parsed(slurp(folder / "runs/c/0001/eval/test.json"));
   CHECK(test["samples"] == 61);
   CHECK(test["metrics"]["accuracy"] > 0.9);
   CHECK(lines_of(slurp(folder / "runs/c/0001/eval/predictions.csv")).size() == 62);
   CHECK(lines_of(slurp(folder / "runs/c/0001/eval/confusion.csv"))[0] == "target,0,1");
-  const json env = json::parse(slurp(folder / "runs/c/0001/env.json"));
+  const json env = taper::test::parsed(slurp(folder / "runs/c/0001/env.json"));
   CHECK(env["command_line"] == "taper train c.json");
 
   const Outcome quiet = folder.run({"train", "c.json", "-q"});

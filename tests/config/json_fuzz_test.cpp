@@ -7,6 +7,7 @@
 #include "base/utf8.hpp"
 #include "config/json_text.hpp"
 #include "support/catch.hpp"
+#include "support/json.hpp"
 
 using namespace taper;
 using namespace taper::config;
@@ -150,6 +151,7 @@ TEST_CASE("every beginning of a config is refused, and every value of it is foun
   const auto document = parse_json(diagnostics);
   REQUIRE(document);
   const Json flat = document->root().flatten();
-  for (const auto& [pointer, value] : flat.items()) REQUIRE(Json::parse(document->literal(pointer, nullptr)) == value);
+  for (const auto& [pointer, value] : flat.items())
+    REQUIRE(test::parsed<Json>(document->literal(pointer, nullptr)) == value);
   CHECK(flat.size() == 19);
 }

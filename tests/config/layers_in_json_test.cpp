@@ -1,6 +1,7 @@
 #include "config/model_json.hpp"
 #include "config/training_config.hpp"
 #include "support/catch.hpp"
+#include "support/json.hpp"
 #include "support/layer_case.hpp"
 #include "support/model_json.hpp"
 #include "taper/nn/registry.hpp"
@@ -16,7 +17,7 @@ namespace {
 
 std::vector<std::int64_t> without_batch(const Shape& shape) { return {shape.begin() + 1, shape.end()}; }
 
-Json example_of(const nn::LayerType& type) { return Json::parse(type.example); }
+Json example_of(const nn::LayerType& type) { return test::parsed<Json>(type.example); }
 
 }  // namespace
 
@@ -53,7 +54,7 @@ TEST_CASE("every key of every layer refuses what is no value of its kind, at its
       INFO(type.name << "." << key);
       for (const char* value : {"{}", "[[1]]", "\"no such word\""}) {
         Json options = example_of(type);
-        options[key] = Json::parse(value);
+        options[key] = test::parsed<Json>(value);
         const std::string errors = errors_of(example_model(type, options).dump());
         CHECK(errors.find("error: /layers/0/" + key) != std::string::npos);
         CHECK(errors.find("expected") != std::string::npos);

@@ -1,10 +1,11 @@
 #include <limits>
-#include <regex>
 
 #include "config/model_json.hpp"
 #include "config/training_config.hpp"
 #include "support/catch.hpp"
+#include "support/json.hpp"
 #include "support/layer_case.hpp"
+#include "support/matches.hpp"
 
 using namespace taper;
 using namespace taper::config;
@@ -85,13 +86,12 @@ std::string errors_in_json(const LayerType& type, const json& options) {
 }
 
 bool has_grammar(const std::string& sentence) {
-  static const std::regex pattern(R"((^|\n)?[^\n]*: [^\n]*expected [^\n]+, got [^\n]+)");
-  return std::regex_search(sentence, pattern);
+  return !test::matches(sentence, R"([^\n]*: [^\n]*expected [^\n]+, got [^\n]+)").empty();
 }
 
 /// What is wrong with how a layer takes one value of one option.
 std::string problem_of(const LayerType& type, const std::string& key, const json& value) {
-  json options = json::parse(type.example);
+  json options = test::parsed(type.example);
   options[key] = value;
   std::string refused;
   try {

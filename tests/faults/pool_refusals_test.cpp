@@ -1,5 +1,6 @@
 #include "base/fail.hpp"
 #include "support/catch.hpp"
+#include "support/json.hpp"
 #include "support/pools.hpp"
 #include "taper/autograd.hpp"
 
@@ -53,7 +54,7 @@ TEST_CASE("a kernel that is no whole number of 64 bits is refused (CVE-2022-3594
     for (const char* value : {"1e20", "2.9", "true", "\"3\"", "-1e19"}) {
       INFO(pool.type << " with " << value);
       const std::string errors =
-          pool.errors_in_json(with_extents({1, 1}, pool.dims), {{"kernel_size", json::parse(value)}});
+          pool.errors_in_json(with_extents({1, 1}, pool.dims), {{"kernel_size", test::parsed(value)}});
       CHECK(errors.find("error: /layers/0/kernel_size (layer ") != std::string::npos);
       CHECK(errors.find("expected an integer") != std::string::npos);
     }

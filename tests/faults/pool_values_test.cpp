@@ -2,6 +2,7 @@
 
 #include "support/accuracy.hpp"
 #include "support/catch.hpp"
+#include "support/json.hpp"
 #include "support/kernel_check.hpp"
 #include "support/numbers.hpp"
 #include "support/pools.hpp"
@@ -145,7 +146,7 @@ TEST_CASE("padding of half a kernel over a short input is taken (nki 127, Deeplo
 TEST_CASE("a divisor that JSON leaves out or sets to null is the window's own (TorchSharp 189)", "[fault-30]") {
   const Tensor x = ones({1, 1, 4, 6}, DType::float64);
   for (const char* text : {R"({"kernel_size": 2})", R"({"kernel_size": 2, "divisor_override": null})"})
-    CHECK(values(kind("AvgPool2d").module(x, json::parse(text))) == Values(6, 1.0));
+    CHECK(values(kind("AvgPool2d").module(x, test::parsed(text))) == Values(6, 1.0));
 }
 
 TEST_CASE("every dimension has its own kernel, stride and padding (paddle 20997)", "[fault-31]") {

@@ -1,11 +1,11 @@
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <set>
 #include <sstream>
 
 #include "support/catch.hpp"
 #include "support/golden.hpp"
+#include "support/matches.hpp"
 #include "support/temp_folder.hpp"
 
 // The evidence is all there: a test for every known fault, and enough stored results.
@@ -16,22 +16,20 @@ namespace {
 const fs::path kTests = fs::path(TAPER_SOURCE_DIR) / "tests";
 
 /// What stands in the first group of `pattern`, as numbers.
-std::set<int> numbers_in(const std::string& text, const std::regex& pattern) {
+std::set<int> numbers_in(const std::string& text, const std::string& pattern) {
   std::set<int> found;
-  for (std::sregex_iterator it(text.begin(), text.end(), pattern), end; it != end; ++it)
-    found.insert(std::stoi((*it)[1]));
+  for (const auto& match : taper::test::matches(text, pattern)) found.insert(std::stoi(match.at(0)));
   return found;
 }
 
 }  // namespace
 
 TEST_CASE("every fault of the list has a test, and every test's fault is in the list") {
-  static const std::regex kRow("\\n\\| ([0-9]+) \\| "), kTag("\\[fault-([0-9]+)\\]");
-  const std::set<int> listed = numbers_in(slurp(kTests / "faults/README.md"), kRow);
+  const std::set<int> listed = numbers_in(slurp(kTests / "faults/README.md"), "\\n\\| ([0-9]+) \\| ");
   CHECK(listed.size() >= 82);
   std::set<int> tested;
   for (const auto& entry : fs::recursive_directory_iterator(kTests))
-    if (entry.path().extension() == ".cpp") tested.merge(numbers_in(slurp(entry.path()), kTag));
+    if (entry.path().extension() == ".cpp") tested.merge(numbers_in(slurp(entry.path()), "\\[fault-([0-9]+)\\]"));
   CHECK(tested == listed);
 }
 

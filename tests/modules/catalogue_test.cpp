@@ -3,6 +3,7 @@
 
 #include "support/catch.hpp"
 #include "support/golden.hpp"
+#include "support/json.hpp"
 #include "support/kernel_check.hpp"
 #include "support/layer_case.hpp"
 #include "taper/autograd.hpp"
@@ -54,7 +55,7 @@ std::string documentation_problem(const LayerType& type) {
 std::string inference_problem(const LayerType& type) {
   const Tensor y = call(*build(type, DType::float64), random_inputs(type, DType::float64));
   for (const bool complete : {true, false}) {
-    json example = json::parse(type.example);
+    json example = test::parsed(type.example);
     for (const char* key : {"in_channels", "in_features", "num_features", "num_channels", "input_size", "embed_dim"})
       if (!complete) example.erase(key);
     const auto options = test::options_from(type, example);
@@ -85,7 +86,7 @@ std::string gradient_problem(const LayerType& type) {
 
 /// The catalogue's entry and the module must name the same further results, of the same outlines.
 std::string further_problem(const LayerType& type) {
-  const auto options = test::options_from(type, json::parse(type.example));
+  const auto options = test::options_from(type, test::parsed(type.example));
   std::vector<std::string> names;
   if (type.further_outputs) names = type.further_outputs(options.get());
   const auto module = build(type, DType::float64);
@@ -111,7 +112,7 @@ std::string further_problem(const LayerType& type) {
 
 std::string saving_problem(const LayerType& type) {
   const auto saved = build(type, DType::float32);
-  const auto loaded = type.make(test::options_from(type, json::parse(type.example)).get());
+  const auto loaded = type.make(test::options_from(type, test::parsed(type.example)).get());
   for (const auto& [name, tensor] : saved->state_dict())  // some layers start with the same parameters each time
     if (is_floating(tensor.dtype())) tensor.copy_(uniform(tensor.shape(), 0.5, 1.5));
   const auto inputs = random_inputs(type, DType::float32);

@@ -5,6 +5,7 @@
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "support/golden_options.hpp"
+#include "support/json.hpp"
 #include "taper/autograd.hpp"
 #include "taper/nn/registry.hpp"
 
@@ -237,7 +238,7 @@ TEST_CASE("the comparison with stored layers notices each kind of mistake") {
 }
 
 TEST_CASE("a stored case may have several inputs and outputs, and buffers that a step changes") {
-  const ordered_json item = ordered_json::parse(R"({"name": "mixed", "mode": "train",
+  const ordered_json item = test::parsed<nlohmann::ordered_json>(R"({"name": "mixed", "mode": "train",
     "inputs": {"left": {"shape": [2], "data": [3, 5]}, "also": {"shape": [2], "data": [1, 2]}},
     "parameters": {"w": {"shape": [], "data": [7]}}, "buffers": {"seen": {"shape": [], "data": [11]}},
     "outputs": {"sum": {"shape": [2], "data": [20, 33]}, "product": {"shape": [2], "data": [3, 10]}},

@@ -5,6 +5,7 @@
 
 #include "support/adjoint.hpp"
 #include "support/catch.hpp"
+#include "support/json.hpp"
 #include "support/json_error.hpp"
 #include "support/kernel_check.hpp"
 #include "support/pools.hpp"
@@ -96,7 +97,7 @@ TEST_CASE("stride, padding and sizes read like PyTorch's tuples in C++ and in JS
   CHECK(F::avg_pool1d(ones({3, 7}), {.kernel_size = 4, .stride = 1, .padding = {{1, 2}}}).shape() == Shape{3, 7});
   const auto printed = [](const char* padding) {
     const auto& type = *nn::find_layer_type("AvgPool2d");
-    const auto options = test::options_from(type, {{"kernel_size", 3}, {"padding", json::parse(padding)}});
+    const auto options = test::options_from(type, {{"kernel_size", 3}, {"padding", test::parsed(padding)}});
     const std::string text = type.make(options.get())->to_string();
     const std::size_t from = text.find("padding=") + 8;
     return text.substr(from, text.find(", dilation") - from);

@@ -2,6 +2,7 @@
 
 #include "core/random_state.hpp"
 #include "support/catch.hpp"
+#include "support/json.hpp"
 #include "support/kernel_check.hpp"
 #include "support/layer_case.hpp"
 #include "support/layer_variations.hpp"
@@ -108,7 +109,7 @@ TEST_CASE("A replayed training step of every layer leaves the bits of an eager o
   for (const LayerType& type : nn::layer_types())
     for (const optim::OptimizerType& optimizer : optim::optimizer_types()) {
       INFO(type.name << " with " << optimizer.name);
-      CHECK(replay_problem({type, json::parse(type.example), DType::float32, optimizer}) == "");
+      CHECK(replay_problem({type, test::parsed(type.example), DType::float32, optimizer}) == "");
     }
 }
 
@@ -116,7 +117,7 @@ TEST_CASE("A replayed step of every layer leaves the bits of an eager one in flo
   const optim::OptimizerType& sgd = *optim::find_optimizer_type("SGD");
   for (const LayerType& type : nn::layer_types()) {
     INFO(type.name);
-    const json example = json::parse(type.example);
+    const json example = test::parsed(type.example);
     CHECK(replay_problem({type, example, DType::float64, sgd}) == "");
     CHECK(replay_problem({type, example, DType::float64, sgd, false}) == "");
   }

@@ -1,9 +1,10 @@
 #include <fstream>
-#include <regex>
 #include <set>
 
 #include "support/catch.hpp"
 #include "support/linear_parts.hpp"
+#include "support/matches.hpp"
+#include "support/temp_folder.hpp"
 #include "support/test_ops.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
@@ -211,14 +212,10 @@ Inputs with_grad(const Inputs& inputs) {
 
 /// Names of the functions ops.hpp declares that return a tensor or several.
 std::set<std::string> declared() {
-  std::ifstream file(std::string(TAPER_SOURCE_DIR) + "/include/taper/ops.hpp");
-  const std::regex pattern("^(Tensor|std::vector<Tensor>|ValuesAndIndices) ([a-z0-9_]+)\\(");
   std::set<std::string> names;
-  std::string line;
-  while (std::getline(file, line)) {
-    std::smatch match;
-    if (std::regex_search(line, match, pattern)) names.insert(match[2]);
-  }
+  for (const auto& match : test::matches(slurp(std::string(TAPER_SOURCE_DIR) + "/include/taper/ops.hpp"),
+                                         "^(Tensor|std::vector<Tensor>|ValuesAndIndices) ([a-z0-9_]+)\\("))
+    names.insert(match.at(1));
   return names;
 }
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "support/json.hpp"
+#include "support/temp_folder.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
 
@@ -16,8 +16,7 @@ namespace taper::test {
 /// With `Json` = `nlohmann::ordered_json` the keys of objects keep their order.
 template <class Json = nlohmann::json>
 Json read_golden(const std::string& name) {
-  std::ifstream file(std::string(TAPER_SOURCE_DIR) + "/tests/golden/" + name);
-  return Json::parse(file);
+  return parsed<Json>(slurp(std::string(TAPER_SOURCE_DIR) + "/tests/golden/" + name));
 }
 
 /// A number, or one of "nan", "inf", "-inf".

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 
+#include "support/json.hpp"
 #include "taper/fields.hpp"
 #include "taper/shared.hpp"
 

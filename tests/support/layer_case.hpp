@@ -1,11 +1,11 @@
 #pragma once
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "support/golden_options.hpp"
+#include "support/json.hpp"
 #include "taper/creation.hpp"
 #include "taper/nn/registry.hpp"
 
@@ -44,7 +44,7 @@ inline taper::Shared<nn::Module> build(const nn::LayerType& type, const nlohmann
 
 /// The layer of the entry's example.
 inline taper::Shared<nn::Module> build(const nn::LayerType& type, DType dtype) {
-  return build(type, nlohmann::json::parse(type.example), dtype);
+  return build(type, parsed(type.example), dtype);
 }
 
 /// A call that draws the same random numbers each time.

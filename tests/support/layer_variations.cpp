@@ -5,6 +5,7 @@
 
 #include "base/random.hpp"
 #include "support/golden_options.hpp"
+#include "support/json.hpp"
 #include "support/layer_case.hpp"
 
 using nlohmann::json;
@@ -95,7 +96,7 @@ bool accepted(const nn::LayerType& type, const json& options) {
 
 std::vector<json> variations(const nn::LayerType& type, std::size_t count) {
   const auto choices = choices_of(type);
-  const json example = json::parse(type.example);
+  const json example = parsed(type.example);
   std::vector<json> found;
   std::set<std::string> seen;
   const auto offer = [&](const json& options) {

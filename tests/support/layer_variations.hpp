@@ -1,9 +1,9 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "support/json.hpp"
 #include "taper/nn/registry.hpp"
 
 /// Options that a layer takes on its example's inputs, found from its fields alone.

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "support/golden_options.hpp"
+#include "support/json.hpp"
 #include "support/json_error.hpp"
 #include "support/message_of.hpp"
 #include "taper/creation.hpp"
@@ -43,7 +43,7 @@ inline nn::MaxPooled pooled_both(const Tensor& x, const nn::AdaptiveMaxPool3dOpt
 /// Options from what stands between the braces of a JSON object: R"("kernel_size": 3)".
 template <class O>
 O options_of(const std::string& text) {
-  const auto config = nlohmann::json::parse("{" + text + "}");
+  const auto config = parsed("{" + text + "}");
   O options;
   ConfigReader reader(config);
   fields(options, reader);
