@@ -264,9 +264,9 @@ def dense():
     yield Mutant("chains as long as a step", "src/kernels/product.cpp",
                  "for (; depth - k > kChain<T>; k += kChain<T>) {", "for (; depth - k > kDeepBlock; k += kChain<T>) {",
                  "a convolution agrees*")
-    yield Mutant("terms that fill no turn of a tile all the last", "src/kernels/product_tiles.hpp",
+    yield Mutant("listed terms that fill no turn of a tile all the last", "src/kernels/product_tiles.hpp",
                  "for (; (end - k) % turn != 0; ++k) add_term(k);", "for (; (end - k) % turn != 0; ++k) add_term(end - 1);",
-                 "a matrix product agrees*")
+                 "a convolution agrees*")
     yield Mutant("sums without a term left as they are", "src/kernels/conv_turned.cpp",
                  "else if (!more)\n          clear(sums, size);", "else if (more)\n          clear(sums, size);",
                  "convolutions agree with their definition on*")
