@@ -7,6 +7,7 @@
 // Some of the floats of a vector; for processors whose vectors can be read and written in part.
 namespace taper::kernels {
 
+/// Floats of a vector.
 inline constexpr std::int64_t kLane = kLanes<float>;
 
 #if defined(__AVX512F__)

@@ -123,7 +123,7 @@ template <class T, int R, int W, class V>
   }
 }
 
-/// Moves a pointer, which the compiler derives from no other.
+/// Moves a pointer, and keeps the compiler from deriving it from another.
 template <class T>
 [[gnu::always_inline]] inline void step(const T*& x, std::int64_t distance) {
   x += distance;
@@ -135,7 +135,8 @@ template <class T, int W, class V>
 [[gnu::always_inline]] inline void add_row(T a, const V (&b)[W], V (&sum)[W]) {
   const V left = a - V{};
 #if defined(__AVX2__) && defined(__FMA__) && !defined(__AVX512F__)
-  // With sixteen registers GCC would move sums from one to another.
+  // With sixteen registers GCC would move the sums of several terms from one to another; both at once, as one addition
+  // at a time leaves two moves a turn.
   if constexpr (W == 2 && sizeof(T) == sizeof(float)) {
     asm("vfmadd231ps %3, %2, %0\n\tvfmadd231ps %4, %2, %1"
         : "+x"(sum[0]), "+x"(sum[1])

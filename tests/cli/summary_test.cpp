@@ -1,4 +1,3 @@
-
 #include "config/training_config.hpp"
 #include "support/catch.hpp"
 #include "support/json.hpp"

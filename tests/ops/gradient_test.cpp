@@ -1,4 +1,3 @@
-#include <fstream>
 #include <set>
 
 #include "support/catch.hpp"
