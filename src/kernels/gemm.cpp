@@ -38,18 +38,12 @@ Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64
   const Left<T> near = near_left(p, a, i, k);
   if (is_left_near<T>(p, rows, depth)) return near;
   T* packed = scratch<T>().left;
-  if (!p.transpose_a) {
-    const std::int64_t row = packed_row<T>(depth);
+  const std::int64_t row = packed_row<T>(depth);
+  if (p.transpose_a)
+    pack_transposed(near.data, p.lda, depth, rows, packed, row);
+  else
     for (std::int64_t r = 0; r < rows; ++r) copy_run(near.data + r * p.lda, depth, packed + r * row);
-    return {packed, row, 1};
-  }
-  // Few rows at a time, whose lines stay in the first-level cache until all of their elements are moved.
-  const std::int64_t panel = depth * kPanelRows + kLanes<T>;
-  for (std::int64_t d = 0; d < depth; d += 8)
-    for (std::int64_t r = 0; r < rows; r += kPanelRows)
-      pack_rows(near.data + d * p.lda + r, p.lda, std::min(kPanelRows, rows - r), std::min<std::int64_t>(8, depth - d),
-                packed + r / kPanelRows * panel + d * kPanelRows, kPanelRows);
-  return {packed, 1, kPanelRows, panel};
+  return {packed, row, 1};
 }
 
 /// Whether a block of `columns` columns of B is multiplied where it lies.

@@ -11,8 +11,7 @@ namespace taper::kernels {
 namespace {
 
 /// Which of a tile's results count: of `rows` rows of `width` vectors the first `count[v]` elements, without the first
-/// `repeated` ones of the last vector. `whole` vectors can be stored as they are, and are `direct`ly if the sums begin
-/// with what they are added to.
+/// `repeated` ones of the last vector. `whole` vectors can be stored as they are.
 struct Results {
   std::int64_t rows;
   int width;
@@ -35,12 +34,16 @@ template <class T>
     }
 }
 
-/// to = from + the sum over more terms than a chain, or of results that are not direct: the sums of chains, one added
-/// to the other. What is read ahead is fetched along with each.
+/// Tiles below each other whose sums of chains are kept.
+inline constexpr int kTilesKept = 3;
+
+/// to = from + the sum over more terms than a chain, or of results that are not direct, for some tiles below each
+/// other: the sums of chains, one added to the other. What is read ahead is fetched along with each.
 template <class T>
-[[gnu::noinline]] void sum_chains(TileFunction<T> multiply, std::int64_t depth, RegisterTile<T>& tile, Fetching& ahead,
-                                  const Results& y) {
-  alignas(kVectorWidth) T total[(2 * kTileRows<T> + 1) * kLanes<T>];  // with one vector for loads that skip some
+[[gnu::noinline]] void sum_chains(TileFunction<T> multiply, std::int64_t depth, RegisterTile<T>& tile,
+                                  std::int64_t tiles, Fetching& ahead, const Results& y) {
+  // With one vector for loads that skip some.
+  alignas(kVectorWidth) T total[(2 * kTileRows<T> * (kRuns ? kTilesKept : 1) + 1) * kLanes<T>];
   const std::int64_t row = y.width * kLanes<T>;
   // Field by field: a copy at once would wait for the stores of the single ones.
   const Vectors<T> c{tile.to.data, tile.to.row, tile.to.vector};
@@ -50,14 +53,14 @@ template <class T>
   set(tile.to, total, row, kSide<T>);
   std::int64_t k = 0;
   for (; depth - k > kChain<T>; k += kChain<T>) {
-    ahead.some();
-    multiply(tile, k, k + kChain<T>);
+    ahead.some(tiles);
+    multiply(tile, k, k + kChain<T>, tiles);
     tile.a_at += kChain<T> * tile.a_step, tile.b_at += kChain<T> * tile.b_step;
     set(tile.from, static_cast<const T*>(total), row, kSide<T>);
   }
-  ahead.some();
+  ahead.some(tiles);
   if (y.direct) set(tile.to, c.data, c.row, c.vector);
-  multiply(tile, k, depth);
+  multiply(tile, k, depth, tiles);
   if (!y.direct) add_tile<T>(total, c, y);
   set(tile.to, c.data, c.row, c.vector);
 }
@@ -141,7 +144,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   // Rows of c that are far from each other are brought near before the last term. After few terms that takes longer
   // than to leave what is not read in the buffers of the processor's stores.
   const bool far = ldc > kBlockColumns && depth >= (add ? 64 : 65);
-  const int lookups = (x.a_step == 0 ? kA : kNeither) | (x.b_step == 0 ? kB : kNeither);
+  const int found = lookups_of(x.a_step, x.b_step);
   const int most = std::max(kMainWidth, widest<T>(rows));
   std::int64_t calls = 1;
   if (x.ahead != nullptr) calls = ceil_div(vectors, most) * ceil_div(rows, highest(most)) * ceil_div(depth, kChain<T>);
@@ -159,37 +162,47 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     const int all_rows = static_cast<int>(rows), most_rows = highest(width),
               tiles = (all_rows + most_rows - 1) / most_rows, least = all_rows / tiles, taller = all_rows % tiles;
     const std::int64_t *b_vector = half ? &b_half : x.b_vector + v, *c_vector = half ? &c_half : x.c_vector + v;
+    const int lookups = are_beside<T>(b_vector, width) ? found : kBoth;
     const int* const count = half ? &half_count : x.c_count + v;
     if (x.column_bias != nullptr) from = {x.column_bias, 0, c_vector};
     const int repeated = v + width == vectors ? x.repeated - skipped : 0, full = half ? kHalfLanes<T> : kLanes<T>;
     bool whole = !add || (repeated == 0 && !half);
     for (int i = 0; i < width; ++i) whole = whole && count[i] == full;
-    Results results{0, width, count, repeated, whole, add, whole && (!add || x.continues || depth <= kChain<T>)};
-    const Vectors<const T> start = add && results.direct ? Vectors<const T>{c, ldc, c_vector} : from;
+    const bool direct = whole && (!add || x.continues || depth <= kChain<T>);
+    Results results{0, width, count, repeated, whole, add, direct};
+    const bool at_once = direct && depth <= kChain<T>;
+    const Vectors<const T> start = add && direct ? Vectors<const T>{c, ldc, c_vector} : from;
     RegisterTile<T> tile{x.a,      x.a_row,  x.a_term, x.a_step,           x.b,     x.b_term,
                          x.b_step, b_vector, start,    {c, ldc, c_vector}, nullptr, nullptr};
-    for (std::int64_t i = 0, n = 0; i < rows; i += results.rows, ++n) {
+    // Tiles as tall as each other, those of a row more first.
+    for (std::int64_t i = 0, n = 0; i < rows;) {
       std::int64_t height = half ? std::min<std::int64_t>(highest(1), rows - i) : least + (n < taller);
       while (half && all[height - 1].half == nullptr) --height;
-      results.rows = height;
+      std::int64_t together = half ? 1 : n < taller ? taller : tiles - n;
+      const TileFunction<T> multiply = all[height - 1].tile(half ? 0 : width, lookups);
+      if (!kRuns)
+        together = 1;
+      else if (!at_once || far || !ahead.is_idle())
+        together = std::min<std::int64_t>(together, kTilesKept);
       tile.a = x.a + i * x.a_row;
+      tile.to.data = c + i * ldc;
+      tile.from = start;
+      tile.from.data += i * start.row;
       tile.a_at = tile.a + x.a_term[0];
       tile.b_at = x.b + b_vector[0] + x.b_term[0];
-      tile.to.data = c + i * ldc;
-      tile.from.data = start.data + i * start.row;
+      results.rows = together * height;
       if (far)
         for (int w = 0; w < width; ++w) {
           const T* to = tile.to.data + c_vector[w];
-          for (std::int64_t r = 0; r < height; ++r, to += ldc) __builtin_prefetch(to, 0, 2);
+          for (std::int64_t r = 0; r < results.rows; ++r, to += ldc) __builtin_prefetch(to, 0, 2);
         }
-      const TileFunction<T> multiply = all[height - 1].tile(half ? 0 : width, lookups);
-      if (results.direct && depth <= kChain<T>) {
-        ahead.some();
-        multiply(tile, 0, depth);
+      if (at_once) {
+        ahead.some(together);
+        multiply(tile, 0, depth, together);
       } else {
-        tile.from.row = start.row, tile.from.vector = start.vector;
-        sum_chains<T>(multiply, depth, tile, ahead, results);
+        sum_chains<T>(multiply, depth, tile, together, ahead, results);
       }
+      i += together * height, n += together;
     }
   }
 }
@@ -215,14 +228,10 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     c_vector[v - 1] -= repeated;
     count[v - 1] = kLanes<T>;
   }
-  const std::int64_t step = x.a.panel == 0 ? rows : kPanelRows;
-  const T* a = x.a.data;
-  for (std::int64_t i = 0; i < rows; i += step, a += x.a.panel)
-    multiply_block<T>(
-        std::min(step, rows - i), columns, depth,
-        ListedOperands<T>{a, x.a.row, a_term, x.a.column, x.b.data, b_term, x.b.row, b_vector, c_vector, count,
-                          x.row_bias != nullptr ? x.row_bias + i : nullptr, x.bias, repeated, x.continues},
-        c + i * ldc, ldc, add);
+  multiply_block<T>(rows, columns, depth,
+                    ListedOperands<T>{x.a.data, x.a.row, a_term, x.a.column, x.b.data, b_term, x.b.row, b_vector,
+                                      c_vector, count, x.row_bias, x.bias, repeated, x.continues},
+                    c, ldc, add);
 }
 
 template <class T>

@@ -29,17 +29,14 @@ inline constexpr std::int64_t kChain = sizeof(T) == sizeof(float) ? 64 : kBlockD
 /// float32 sums of more terms than this are joined in double.
 inline constexpr std::int64_t kLongSum = 4096;
 
-/// Rows of a panel, in which packed left operands may lie: as many as the tallest tiles have, or a multiple. All tiles
-/// of a panel find its columns of b in the first-level cache, so short tiles get more rows.
+/// Blocks are cut to a multiple of so many rows: as many as the tallest tiles have.
 inline constexpr std::int64_t kPanelRows = kVectorWidth == 32 ? 24 : 12;
 
-/// The left operand of a block: element (i, k) is at `data[i * row + k * column]`, or, in panels, with i % kPanelRows
-/// for i, `panel` further for each panel before it.
+/// The left operand of a block: element (i, k) is at `data[i * row + k * column]`.
 template <class T>
 struct Left {
   const T* data;
   std::int64_t row, column;
-  std::int64_t panel = 0;  ///< 0 where there are none
 };
 
 /// Columns of a panel, in which packed right operands may lie.
@@ -171,9 +168,8 @@ constexpr std::int64_t packed_row(std::int64_t columns) {
 
 /// Elements that `Scratch::left`, `Scratch::right` and a block of `Scratch::panels` have room for.
 template <class T>
-inline constexpr std::int64_t kLeftSize = std::max({kBlockRows * packed_row<T>(kDeepBlock),
-                                                    kBlockDepth* packed_row<T>(kBlockRows),
-                                                    kBlockRows / kPanelRows*(kDeepBlock* kPanelRows + kLanes<T>)});
+inline constexpr std::int64_t kLeftSize = std::max(kBlockRows * packed_row<T>(kDeepBlock),
+                                                   kBlockDepth * packed_row<T>(kBlockRows));
 template <class T>
 inline constexpr std::int64_t kRightSize = kBlockDepth* packed_row<T>(kBlockColumns);
 

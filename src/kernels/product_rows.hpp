@@ -29,7 +29,7 @@ template <class T>
                                      const RowOperands<T>& x, T* c, bool add) {
   alignas(kVectorWidth) static constexpr T kZeros[kLanes<T>] = {};
   const TileWidths<T>* const all = all_tiles<T>(std::make_integer_sequence<int, kTileRows<T>>());
-  const int lookups = (x.a_step == 0 ? kA : kNeither) | (x.b_step == 0 ? kB : kNeither);
+  const int lookups = lookups_of(x.a_step, x.b_step);
   const std::int64_t row = vectors * kLanes<T>;
   int width = kMainWidth;
   Fetching ahead(x.ahead, x.ahead != nullptr ? x.lines * ceil_div(rows, tallest<T>(width)) : 1);
@@ -57,17 +57,19 @@ template <class T>
                          nullptr,
                          x.b + v * kLanes<T> + x.b_term[0]};
     if (add) tile.from = {to, row, kSide<T>};
+    const bool runs = kRuns && ahead.is_idle();
     for (std::int64_t line = 0; line < x.lines; ++line) {
       tile.a = x.a + line * x.a_line;
-      for (int n = 0; n < tiles; ++n) {
+      for (int n = 0, together = 1; n < tiles; n += together) {
         const bool is_taller = n < taller;
         const std::int64_t height = least + is_taller;
+        if (runs) together = is_taller ? taller : tiles - n;
         ahead.some();
         tile.a_at = tile.a + x.a_term[0];
-        multiply[is_taller](tile, 0, depth);
-        tile.a += height * x.a_row;
-        tile.to.data += height * row;
-        if (add) tile.from.data += height * row;
+        multiply[is_taller](tile, 0, depth, together);
+        tile.a += together * height * x.a_row;
+        tile.to.data += together * height * row;
+        if (add) tile.from.data += together * height * row;
       }
     }
   }

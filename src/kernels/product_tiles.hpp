@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/product_vector.hpp"
@@ -56,6 +57,12 @@ inline constexpr int kPointerRows = 3;
 /// The same where terms are listed, which would take an addition for each pointer.
 inline constexpr int kListedRows = kVectorWidth == 32 ? 1 : kPointerRows;
 
+/// Whether tiles that look up less than both operands' terms have a's terms next to each other, and b's vectors.
+inline constexpr bool kEvenTiles = kVectorWidth == 32;
+
+/// Whether a call computes several tiles below each other, for which there are fewer instructions between them.
+inline constexpr bool kRuns = kVectorWidth == 32;
+
 /// Rows of vectors: vector v of row r is at `data[r * row + vector[v]]`.
 template <class T>
 struct Vectors {
@@ -70,191 +77,6 @@ inline constexpr std::int64_t kSide[8] = {
     0, kLanes<T>, 2 * kLanes<T>, 3 * kLanes<T>, 4 * kLanes<T>, 5 * kLanes<T>, 6 * kLanes<T>, 7 * kLanes<T>};
 inline constexpr std::int64_t kSame[8] = {};
 
-/// What a tile multiplies, as in `ListedOperands`, and where its sums go: to = from + the sum.
-template <class T>
-struct RegisterTile {
-  const T* a;
-  std::int64_t a_row;
-  const std::int64_t* a_term;
-  std::int64_t a_step;
-  const T* b;
-  const std::int64_t* b_term;
-  std::int64_t b_step;
-  const std::int64_t* b_vector;
-  Vectors<const T> from;
-  Vectors<T> to;
-  const T *a_at, *b_at;  ///< the first terms of a call, in no list, as it waits for them; b's in the first vector
-};
-
-/// Operands of a tile whose terms are looked up in their lists, not a step apart.
-enum Lookups { kNeither = 0, kA = 1, kB = 2, kBoth = 3 };
-
-/// The vector V that begins at x.
-template <class V, class T>
-[[gnu::always_inline]] inline V read_vector(const T* x) {
-  V v;
-  std::memcpy(&v, x, sizeof v);
-  return v;
-}
-
-/// to[r, :] = from[r, :] + sum[r, :] for R rows and W vectors V. There is one pointer for a row and a distance for each
-/// vector, all found before the first row: few instructions, which the processor meets while it waits for the last
-/// sums.
-template <class T, int R, int W, class V>
-[[gnu::always_inline]] inline void add_sums(const V (&sum)[R][W], const Vectors<const T>& x, const Vectors<T>& y) {
-  const std::int64_t from_row = x.row, to_row = y.row;
-  const T* from = x.data;
-  T* to = y.data;
-  std::int64_t from_vector[W], to_vector[W];
-#pragma GCC unroll 8
-  for (int v = 0; v < W; ++v) {
-    from_vector[v] = x.vector[v], to_vector[v] = y.vector[v];
-    asm("" : "+r"(from_vector[v]), "+r"(to_vector[v]));
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 8
-    for (int v = 0; v < W; ++v) {
-      const V total = read_vector<V>(from + from_vector[v]) + sum[r][v];
-      std::memcpy(to + to_vector[v], &total, sizeof total);
-    }
-    from += from_row, to += to_row;
-    asm("" : "+r"(from), "+r"(to));
-  }
-}
-
-/// Moves a pointer, and keeps the compiler from deriving it from another.
-template <class T>
-[[gnu::always_inline]] inline void step(const T*& x, std::int64_t distance) {
-  x += distance;
-  hide(x);
-}
-
-/// sum[v] += a b[v] for W vectors V.
-template <class T, int W, class V>
-[[gnu::always_inline]] inline void add_row(T a, const V (&b)[W], V (&sum)[W]) {
-  const V left = a - V{};
-#if defined(__AVX2__) && defined(__FMA__) && !defined(__AVX512F__)
-  // With sixteen registers GCC would move the sums of several terms from one to another; both at once, as one addition
-  // at a time leaves two moves a turn.
-  if constexpr (W == 2 && sizeof(T) == sizeof(float)) {
-    asm("vfmadd231ps %3, %2, %0\n\tvfmadd231ps %4, %2, %1"
-        : "+x"(sum[0]), "+x"(sum[1])
-        : "x"(left), "x"(b[0]), "x"(b[1]));
-    return;
-  } else if constexpr (W == 2) {
-    asm("vfmadd231pd %3, %2, %0\n\tvfmadd231pd %4, %2, %1"
-        : "+x"(sum[0]), "+x"(sum[1])
-        : "x"(left), "x"(b[0]), "x"(b[1]));
-    return;
-  }
-#endif
-#pragma GCC unroll 8
-  for (int v = 0; v < W; ++v) sum[v] = multiply_add(left, b[v], sum[v]);
-}
-
-/// to[r, :] = from[r, :] + sum over the terms [first, end), one at least and a chain at most, of a[r, k] b[k, :] for R
-/// rows and W vectors V.
-template <class T, int R, int W, int lookups = kBoth, class V = Vector<T>>
-void multiply_tile(const RegisterTile<T>& t, std::int64_t first, std::int64_t end) {
-  constexpr bool lists_a = (lookups & kA) != 0, lists_b = (lookups & kB) != 0;
-  const std::int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step;
-  // Vectors are found from pointers to which listed terms are added, or by distances from one that steps.
-  const T* column[lists_b ? W : 1];
-  std::int64_t beside[W];
-#pragma GCC unroll 8
-  for (int v = 0; v < W; ++v)
-    if (lists_b || v == 0) {
-      column[v] = lists_b ? t.b + t.b_vector[v] : t.b_at;
-      hide(column[v]);
-    } else {
-      beside[v] = t.b_vector[v] - t.b_vector[0];
-    }
-  // So are rows, several from a pointer.
-  constexpr int kRows = lists_a ? kListedRows : kPointerRows, kPointers = (R - 1) / kRows + 1;
-  const T* row[kPointers];
-#pragma GCC unroll 8
-  for (int i = 0; i < kPointers; ++i) {
-    row[i] = (lists_a ? t.a : t.a_at) + i * kRows * a_row;
-    hide(row[i]);
-  }
-  V sum[R][W];
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (int v = 0; v < W; ++v) sum[r][v] = V{};
-  const auto add_term = [&](std::int64_t k) __attribute__((always_inline)) {
-    const std::int64_t a_term = lists_a ? t.a_term[k] : 0, b_term = lists_b ? t.b_term[k] : 0;
-    V right[W];
-#pragma GCC unroll 8
-    for (int v = 0; v < W; ++v)
-      right[v] = read_vector<V>(lists_b ? column[v] + b_term : column[0] + (v > 0 ? beside[v] : 0));
-    if constexpr (!lists_b) step(column[0], b_step);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) add_row(row[r / kRows][a_term + r % kRows * a_row], right, sum[r]);
-    if constexpr (!lists_a)
-#pragma GCC unroll 4
-      for (int i = 0; i < kPointers; ++i) step(row[i], a_step);
-  };
-  // Several terms a turn, with less to count, where that saves a fiftieth.
-  constexpr bool tall = kVectorWidth == 32 && W == kMainWidth && R >= 5;
-  constexpr int turn = !tall ? 1 : lists_a ? 2 : 4;
-  std::int64_t k = first;
-  if constexpr (turn == 1) {
-    do add_term(k);
-    while (++k < end);
-  } else {
-    for (; (end - k) % turn != 0; ++k) add_term(k);
-    for (; k < end; k += turn)
-#pragma GCC unroll 4
-      for (int i = 0; i < turn; ++i) add_term(k + i);
-  }
-  add_sums<T>(sum, t.from, t.to);
-}
-
-template <class T>
-using TileFunction = void (*)(const RegisterTile<T>&, std::int64_t, std::int64_t);
-
-/// Lanes of a half vector, for which processors that split vectors of 64 bytes need half the time; 0 where it saves
-/// nothing.
-template <class T>
-inline constexpr int kHalfLanes = kVectorWidth == 64 && sizeof(T) == sizeof(float) ? kLanes<T> / 2 : 0;
-
-/// The tiles of one height for 1, 2, 3, 4 and 8 vectors, as far as there are any, and, of some heights, for half a
-/// vector (0).
-template <class T>
-struct TileWidths {
-  TileFunction<T> of[5], half = nullptr;
-  TileFunction<T> main[3] = {};  ///< for `kMainWidth` vectors and other `Lookups` than both, of some heights
-
-  TileFunction<T> tile(int width, int lookups) const {
-    if (width == kMainWidth && lookups < kBoth && main[lookups] != nullptr) return main[lookups];
-    return width == 0 ? half : of[width < 8 ? width - 1 : 4];
-  }
-};
-template <class T, int R>
-constexpr TileWidths<T> tile_widths() {
-  TileWidths<T> tiles{{multiply_tile<T, R, 1>, multiply_tile<T, R, 2>}};
-  if constexpr (R <= tallest<T>(3)) tiles.of[2] = multiply_tile<T, R, 3>;
-  if constexpr (R <= tallest<T>(4)) tiles.of[3] = multiply_tile<T, R, 4>;
-  if constexpr (R <= tallest<T>(8)) tiles.of[4] = multiply_tile<T, R, 8>;
-  if constexpr (kHalfLanes<T> != 0 && (R == 12 || R == 4 || R == 1))
-    tiles.half = multiply_tile<T, R, 1, kBoth, typename Several<T, kHalfLanes<T>>::type>;
-  // The look-ups cost a twentieth.
-  if constexpr (kVectorWidth >= 32 && (R == 5 || R == 6)) {
-    constexpr bool single = sizeof(T) == sizeof(float);
-    if constexpr (single || kVectorWidth == 32 || R == 6)
-      tiles.main[kNeither] = multiply_tile<T, R, kMainWidth, kNeither>;
-    if constexpr (single && (kVectorWidth == 32 || R == 6)) tiles.main[kB] = multiply_tile<T, R, kMainWidth, kB>;
-  }
-  return tiles;
-}
-template <class T, int... I>
-const TileWidths<T>* all_tiles(std::integer_sequence<int, I...>) {
-  static constexpr TileWidths<T> kTiles[] = {tile_widths<T, I + 1>()...};
-  return kTiles;
-}
-
 /// Brings the lines of two matrices near, some at a time.
 class Fetching {
  public:
@@ -263,10 +85,11 @@ class Fetching {
     if (x != nullptr) share(times);
   }
 
-  void some() {
-    if (share_ == 0 || --next_ > 0) return;
-    next_ = every_;
-    fetch();
+  bool is_idle() const { return share_ == 0; }
+  /// What is due before so many of the times.
+  void some(std::int64_t times = 1) {
+    if (share_ == 0) return;
+    for (next_ -= times; next_ <= 0; next_ += every_) fetch();
   }
 
  private:
@@ -300,5 +123,237 @@ class Fetching {
   std::int64_t share_ = 0, every_ = 1, next_ = 1, row_ = 0, at_ = 0;
   bool second_ = false;
 };
+
+/// What a tile multiplies, as in `ListedOperands`, and where its sums go: to = from + the sum.
+template <class T>
+struct RegisterTile {
+  const T* a;
+  std::int64_t a_row;
+  const std::int64_t* a_term;
+  std::int64_t a_step;
+  const T* b;
+  const std::int64_t* b_term;
+  std::int64_t b_step;
+  const std::int64_t* b_vector;
+  Vectors<const T> from;
+  Vectors<T> to;
+  const T *a_at, *b_at;       ///< the first terms of a call, in no list, as it waits for them; b's in the first vector
+};
+
+/// Operands of a tile whose terms are looked up in their lists, not a step apart.
+enum Lookups { kNeither = 0, kA = 1, kB = 2, kBoth = 3 };
+
+/// What is looked up of terms that are so far apart, or 0.
+inline int lookups_of(std::int64_t a_step, std::int64_t b_step) {
+  const bool lists_a = kEvenTiles ? a_step != 1 : a_step == 0;
+  return (lists_a ? kA : kNeither) | (b_step == 0 ? kB : kNeither);
+}
+
+/// Whether vectors lie next to each other, where that matters.
+template <class T>
+bool are_beside(const std::int64_t* vector, int width) {
+  for (int v = 1; kEvenTiles && v < width; ++v)
+    if (vector[v] != vector[0] + v * kLanes<T>) return false;
+  return true;
+}
+
+/// The vector V that begins at x.
+template <class V, class T>
+[[gnu::always_inline]] inline V read_vector(const T* x) {
+  V v;
+  std::memcpy(&v, x, sizeof v);
+  return v;
+}
+
+/// to[r, :] = from[r, :] + sum[r, :] for R rows and W vectors V. There is one pointer for a row and a distance for each
+/// vector, all found before the first row: few instructions, which the processor meets while it waits for the last
+/// sums.
+template <class T, int R, int W, class V>
+[[gnu::always_inline]] inline void add_sums(const V (&sum)[R][W], const Vectors<const T>& x, const T*& from,
+                                            const Vectors<T>& y, T*& to) {
+  const std::int64_t from_row = x.row, to_row = y.row;
+  std::int64_t from_vector[W], to_vector[W];
+#pragma GCC unroll 8
+  for (int v = 0; v < W; ++v) {
+    from_vector[v] = x.vector[v], to_vector[v] = y.vector[v];
+    asm("" : "+r"(from_vector[v]), "+r"(to_vector[v]));
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < W; ++v) {
+      const V total = read_vector<V>(from + from_vector[v]) + sum[r][v];
+      std::memcpy(to + to_vector[v], &total, sizeof total);
+    }
+    from += from_row, to += to_row;
+    asm("" : "+r"(from), "+r"(to));
+  }
+}
+
+/// Moves a pointer, and keeps the compiler from deriving it from another.
+template <class T>
+[[gnu::always_inline]] inline void step(const T*& x, std::int64_t distance) {
+  x += distance;
+  hide(x);
+}
+
+/// What lies so many bytes behind x.
+template <class T>
+[[gnu::always_inline]] inline const T* after(const T* x, std::int64_t bytes) {
+  return reinterpret_cast<const T*>(reinterpret_cast<const char*>(x) + bytes);
+}
+template <class T>
+[[gnu::always_inline]] inline void step_by(const T*& x, std::int64_t bytes) {
+  x = after(x, bytes);
+  hide(x);
+}
+
+/// sum[v] += a b[v] for W vectors V.
+template <class T, int W, class V>
+[[gnu::always_inline]] inline void add_row(T a, const V (&b)[W], V (&sum)[W]) {
+  const V left = a - V{};
+#if defined(__AVX2__) && defined(__FMA__) && !defined(__AVX512F__)
+  // With sixteen registers GCC would move the sums of several terms from one to another; both at once, as one addition
+  // at a time leaves two moves a turn.
+  if constexpr (W == 2 && sizeof(T) == sizeof(float)) {
+    asm("vfmadd231ps %3, %2, %0\n\tvfmadd231ps %4, %2, %1"
+        : "+x"(sum[0]), "+x"(sum[1])
+        : "x"(left), "x"(b[0]), "x"(b[1]));
+    return;
+  } else if constexpr (W == 2) {
+    asm("vfmadd231pd %3, %2, %0\n\tvfmadd231pd %4, %2, %1"
+        : "+x"(sum[0]), "+x"(sum[1])
+        : "x"(left), "x"(b[0]), "x"(b[1]));
+    return;
+  }
+#endif
+#pragma GCC unroll 8
+  for (int v = 0; v < W; ++v) sum[v] = multiply_add(left, b[v], sum[v]);
+}
+
+/// to[r, :] = from[r, :] + sum over the terms [first, end), one at least and a chain at most, of a[r, k] b[k, :] for R
+/// rows and W vectors V; for `count` such tiles below each other.
+template <class T, int R, int W, int lookups = kBoth, class V = Vector<T>>
+void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t end, [[maybe_unused]] std::int64_t count) {
+  constexpr bool lists_a = (lookups & kA) != 0, lists_b = (lookups & kB) != 0;
+  // Distances that are known take no register and no instruction.
+  constexpr bool is_even = kEvenTiles && lookups != kBoth;
+  const std::int64_t a_row = t.a_row, a_step = is_even ? 1 : t.a_step, b_step = t.b_step;
+  const T *a = lists_a ? t.a : t.a_at, *from = t.from.data;
+  T* to = t.to.data;
+  do {
+    // Vectors are found from pointers to which listed terms are added, or by distances from one that steps.
+    const T* column[lists_b ? W : 1];
+    std::int64_t beside[W];
+#pragma GCC unroll 8
+    for (int v = 0; v < W; ++v)
+      if ((lists_b && !is_even) || v == 0) {
+        column[v] = lists_b ? t.b + t.b_vector[v] : t.b_at;
+        hide(column[v]);
+      } else {
+        beside[v] = is_even ? v * kLanes<T> : t.b_vector[v] - t.b_vector[0];
+      }
+    // So are rows, several from a pointer.
+    constexpr int kRows = lists_a ? kListedRows : kPointerRows, kPointers = (R - 1) / kRows + 1;
+    const T* row[kPointers];
+#pragma GCC unroll 8
+    for (int i = 0; i < kPointers; ++i) {
+      row[i] = a + i * kRows * a_row;
+      hide(row[i]);
+    }
+    V sum[R][W];
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < W; ++v) sum[r][v] = V{};
+    // Distances in bytes, which processors add by themselves.
+    std::int64_t down = a_row * std::int64_t{sizeof(T)}, along = b_step * std::int64_t{sizeof(T)};
+    // Term k, which is `later` than the one that the pointers to rows are at.
+    const auto add_term = [&](std::int64_t k, int later) __attribute__((always_inline)) {
+      const T* of_b[W];
+      const T* const b_at = is_even && later % 2 != 0 ? after(column[0], along) : column[0];
+#pragma GCC unroll 8
+      for (int v = 0; v < W; ++v)
+        of_b[v] = lists_b && !is_even ? column[v] + t.b_term[k] : v == 0 ? b_at : b_at + beside[v];
+      V right[W];
+#pragma GCC unroll 8
+      for (int v = 0; v < W; ++v) right[v] = read_vector<V>(of_b[v] + (lists_b && is_even ? t.b_term[k] : 0));
+      if constexpr (!lists_b && !is_even) step(column[0], b_step);
+      if constexpr (!lists_b && is_even) if (later % 2 != 0) step_by(column[0], 2 * along);
+      const std::int64_t a_term = lists_a ? t.a_term[k] : 0;
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r)
+        add_row(is_even ? after(row[r / kRows], r % kRows * down)[later] : row[r / kRows][a_term + r % kRows * a_row], right, sum[r]);
+    };
+    const auto step_rows = [&](int terms) __attribute__((always_inline)) {
+      if constexpr (!lists_a)
+#pragma GCC unroll 4
+        for (int i = 0; i < kPointers; ++i) step(row[i], terms * a_step);
+      if constexpr (is_even && !lists_b) if (terms == 1) step_by(column[0], along);
+      if constexpr (is_even) asm("" : "+r"(down), "+r"(along));
+    };
+    // Several terms a turn, with less to count, where that saves a fiftieth.
+    constexpr bool tall = kVectorWidth == 32 && W == kMainWidth && R >= 5;
+    constexpr int turn = !tall ? 1 : lists_a ? 2 : 4;
+    std::int64_t k = first;
+    if constexpr (turn == 1) {
+      do add_term(k, 0), step_rows(1);
+      while (++k < end);
+    } else {
+      for (; (end - k) % turn != 0; ++k) add_term(k, 0), step_rows(1);
+      for (; k < end; k += turn) {
+#pragma GCC unroll 4
+        for (int i = 0; i < turn; ++i) add_term(k + i, i);
+        step_rows(turn);
+      }
+    }
+    if constexpr (!kRuns) from = t.from.data, to = t.to.data;
+    add_sums<T>(sum, t.from, from, t.to, to);
+    if constexpr (kRuns) step(a, R * a_row);
+  } while (kRuns && --count > 0);
+}
+
+template <class T>
+using TileFunction = void (*)(const RegisterTile<T>&, std::int64_t, std::int64_t, std::int64_t);
+
+/// Lanes of a half vector, for which processors that split vectors of 64 bytes need half the time; 0 where it saves
+/// nothing.
+template <class T>
+inline constexpr int kHalfLanes = kVectorWidth == 64 && sizeof(T) == sizeof(float) ? kLanes<T> / 2 : 0;
+
+/// The tiles of one height for 1, 2, 3, 4 and 8 vectors, as far as there are any, and, of some heights, for half a
+/// vector (0).
+template <class T>
+struct TileWidths {
+  TileFunction<T> of[5], half = nullptr;
+  TileFunction<T> main[3] = {};  ///< for `kMainWidth` vectors and other `Lookups` than both, of some heights
+
+  TileFunction<T> tile(int width, int lookups) const {
+    if (width == kMainWidth && lookups < kBoth && main[lookups] != nullptr) return main[lookups];
+    return width == 0 ? half : of[width < 8 ? width - 1 : 4];
+  }
+};
+template <class T, int R>
+constexpr TileWidths<T> tile_widths() {
+  TileWidths<T> tiles{{multiply_tiles<T, R, 1>, multiply_tiles<T, R, 2>}};
+  if constexpr (R <= tallest<T>(3)) tiles.of[2] = multiply_tiles<T, R, 3>;
+  if constexpr (R <= tallest<T>(4)) tiles.of[3] = multiply_tiles<T, R, 4>;
+  if constexpr (R <= tallest<T>(8)) tiles.of[4] = multiply_tiles<T, R, 8>;
+  if constexpr (kHalfLanes<T> != 0 && (R == 12 || R == 4 || R == 1))
+    tiles.half = multiply_tiles<T, R, 1, kBoth, typename Several<T, kHalfLanes<T>>::type>;
+  // The look-ups cost a twentieth.
+  if constexpr (kVectorWidth >= 32 && (R == 5 || R == 6)) {
+    constexpr bool single = sizeof(T) == sizeof(float);
+    if constexpr (single || kVectorWidth == 32 || R == 6)
+      tiles.main[kNeither] = multiply_tiles<T, R, kMainWidth, kNeither>;
+    if constexpr (single && (kVectorWidth == 32 || R == 6)) tiles.main[kB] = multiply_tiles<T, R, kMainWidth, kB>;
+  }
+  return tiles;
+}
+template <class T, int... I>
+const TileWidths<T>* all_tiles(std::integer_sequence<int, I...>) {
+  static constexpr TileWidths<T> kTiles[] = {tile_widths<T, I + 1>()...};
+  return kTiles;
+}
 
 }  // namespace taper::kernels
