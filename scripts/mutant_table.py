@@ -249,7 +249,8 @@ def dense():
     yield Mutant("sum of the last chain alone", "src/kernels/product.cpp",
                  "    set(tile.from, static_cast<const T*>(total), row, kSide<T>);\n", "", "a matrix product agrees*")
     yield Mutant("vectors side by side wherever they lie", "src/kernels/product_tiles.hpp",
-                 "beside[v] = t.b_vector[v] - t.b_vector[0];", "beside[v] = v * kLanes<T>;", "a matrix product agrees*")
+                 "if (vector[v] != vector[0] + v * kLanes<T>) return false;",
+                 "if (vector[v] != vector[0] + v * kLanes<T>) return true;", "a matrix product agrees*")
     yield Mutant("batches of columns with each other's strides", "src/kernels/gemm.cpp", "std::swap(q.stride_a, q.stride_b);", "",
                  "a batch of matrices*")
     yield Mutant("the last vector of a column times a row behind its end", "src/kernels/gemm.cpp",
@@ -265,14 +266,23 @@ def dense():
                  "for (; depth - k > kChain<T>; k += kChain<T>) {", "for (; depth - k > kDeepBlock; k += kChain<T>) {",
                  "a convolution agrees*")
     yield Mutant("listed terms that fill no turn of a tile all the last", "src/kernels/product_tiles.hpp",
-                 "for (; (end - k) % turn != 0; ++k) add_term(k);", "for (; (end - k) % turn != 0; ++k) add_term(end - 1);",
+                 "for (; (end - k) % turn != 0; ++k) add_term(k, 0), step_rows(1);",
+                 "for (; (end - k) % turn != 0; ++k) add_term(end - 1, 0), step_rows(1);",
                  "a convolution agrees*")
     yield Mutant("sums without a term left as they are", "src/kernels/conv_turned.cpp",
                  "else if (!more)\n          clear(sums, size);", "else if (more)\n          clear(sums, size);",
                  "convolutions agree with their definition on*")
     yield Mutant("three vectors by tiles of two", "src/kernels/product_tiles.hpp",
-                 "tiles.of[2] = multiply_tile<T, R, 3>;", "tiles.of[2] = multiply_tile<T, R, 2>;",
+                 "tiles.of[2] = multiply_tiles<T, R, 3>;", "tiles.of[2] = multiply_tiles<T, R, 2>;",
                  "a matrix product agrees*")
+    yield Mutant("more tall tiles than there are", "src/kernels/product.cpp",
+                 "tiles_together(n < taller ? taller - n : tiles - n,",
+                 "tiles_together(n < taller ? taller : tiles - n,", "a matrix product agrees*")
+    yield Mutant("all tiles of a call multiply the first one's rows", "src/kernels/product_tiles.hpp",
+                 "if constexpr (kRuns) step(a, R * a_row);", "if constexpr (kRuns) step(a, 0);",
+                 "a matrix product agrees*")
+    yield Mutant("one term for all of a tile's turn", "src/kernels/product_tiles.hpp",
+                 "lists_a ? t.a_term[k] : later,", "lists_a ? t.a_term[k] : 0 * later,", "a matrix product agrees*")
     dots, any_order = "src/kernels/product_dots.cpp", "products in any order*"
     yield Mutant("terms that fill no vector left out of dot products", dots, "  if (depth > 0) add(",
                  "  if (depth > kLanes<T>) add(", any_order)

@@ -34,16 +34,13 @@ template <class T>
     }
 }
 
-/// Tiles below each other whose sums of chains are kept.
-inline constexpr int kTilesKept = 3;
-
 /// to = from + the sum over more terms than a chain, or of results that are not direct, for some tiles below each
 /// other: the sums of chains, one added to the other. What is read ahead is fetched along with each.
 template <class T>
 [[gnu::noinline]] void sum_chains(TileFunction<T> multiply, std::int64_t depth, RegisterTile<T>& tile,
                                   std::int64_t tiles, Fetching& ahead, const Results& y) {
   // With one vector for loads that skip some.
-  alignas(kVectorWidth) T total[(2 * kTileRows<T> * (kRuns ? kTilesKept : 1) + 1) * kLanes<T>];
+  alignas(kVectorWidth) T total[(2 * kTileRows<T> * kSomeTiles + 1) * kLanes<T>];
   const std::int64_t row = y.width * kLanes<T>;
   // Field by field: a copy at once would wait for the stores of the single ones.
   const Vectors<T> c{tile.to.data, tile.to.row, tile.to.vector};
@@ -178,12 +175,9 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     for (std::int64_t i = 0, n = 0; i < rows;) {
       std::int64_t height = half ? std::min<std::int64_t>(highest(1), rows - i) : least + (n < taller);
       while (half && all[height - 1].half == nullptr) --height;
-      std::int64_t together = half ? 1 : n < taller ? taller : tiles - n;
       const TileFunction<T> multiply = all[height - 1].tile(half ? 0 : width, lookups);
-      if (!kRuns)
-        together = 1;
-      else if (!at_once || far || !ahead.is_idle())
-        together = std::min<std::int64_t>(together, kTilesKept);
+      const std::int64_t together =
+          half ? 1 : tiles_together(n < taller ? taller - n : tiles - n, at_once && !far && ahead.is_idle());
       tile.a = x.a + i * x.a_row;
       tile.to.data = c + i * ldc;
       tile.from = start;

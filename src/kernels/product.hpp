@@ -168,8 +168,8 @@ constexpr std::int64_t packed_row(std::int64_t columns) {
 
 /// Elements that `Scratch::left`, `Scratch::right` and a block of `Scratch::panels` have room for.
 template <class T>
-inline constexpr std::int64_t kLeftSize = std::max(kBlockRows * packed_row<T>(kDeepBlock),
-                                                   kBlockDepth * packed_row<T>(kBlockRows));
+inline constexpr std::int64_t kLeftSize = std::max(kBlockRows* packed_row<T>(kDeepBlock),
+                                                   kBlockDepth* packed_row<T>(kBlockRows));
 template <class T>
 inline constexpr std::int64_t kRightSize = kBlockDepth* packed_row<T>(kBlockColumns);
 

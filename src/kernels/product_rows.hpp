@@ -57,14 +57,13 @@ template <class T>
                          nullptr,
                          x.b + v * kLanes<T> + x.b_term[0]};
     if (add) tile.from = {to, row, kSide<T>};
-    const bool runs = kRuns && ahead.is_idle();
     for (std::int64_t line = 0; line < x.lines; ++line) {
       tile.a = x.a + line * x.a_line;
-      for (int n = 0, together = 1; n < tiles; n += together) {
+      for (std::int64_t n = 0, together; n < tiles; n += together) {
         const bool is_taller = n < taller;
         const std::int64_t height = least + is_taller;
-        if (runs) together = is_taller ? taller : tiles - n;
-        ahead.some();
+        together = tiles_together(is_taller ? taller - n : tiles - n, ahead.is_idle());
+        ahead.some(together);
         tile.a_at = tile.a + x.a_term[0];
         multiply[is_taller](tile, 0, depth, together);
         tile.a += together * height * x.a_row;

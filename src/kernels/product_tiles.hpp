@@ -57,11 +57,18 @@ inline constexpr int kPointerRows = 3;
 /// The same where terms are listed, which would take an addition for each pointer.
 inline constexpr int kListedRows = kVectorWidth == 32 ? 1 : kPointerRows;
 
-/// Whether tiles that look up less than both operands' terms have a's terms next to each other, and b's vectors.
+/// Whether tiles that do not look up both operands' terms have a's terms next to each other, and b's vectors: distances
+/// that are known take neither register nor instruction.
 inline constexpr bool kEvenTiles = kVectorWidth == 32;
 
-/// Whether a call computes several tiles below each other, for which there are fewer instructions between them.
+/// Whether a call computes several tiles below each other, with fewer instructions between them, but longer code.
 inline constexpr bool kRuns = kVectorWidth == 32;
+
+/// Tiles that a call computes of so many: a few where they are not the only thing to do.
+inline constexpr int kSomeTiles = kRuns ? 3 : 1;
+constexpr std::int64_t tiles_together(std::int64_t tiles, bool alone) {
+  return kRuns && alone ? tiles : std::min<std::int64_t>(tiles, kSomeTiles);
+}
 
 /// Rows of vectors: vector v of row r is at `data[r * row + vector[v]]`.
 template <class T>
@@ -137,7 +144,7 @@ struct RegisterTile {
   const std::int64_t* b_vector;
   Vectors<const T> from;
   Vectors<T> to;
-  const T *a_at, *b_at;       ///< the first terms of a call, in no list, as it waits for them; b's in the first vector
+  const T *a_at, *b_at;  ///< the first terms of a call, in no list, as it waits for them; b's in the first vector
 };
 
 /// Operands of a tile whose terms are looked up in their lists, not a step apart.
@@ -167,10 +174,10 @@ template <class V, class T>
 
 /// to[r, :] = from[r, :] + sum[r, :] for R rows and W vectors V. There is one pointer for a row and a distance for each
 /// vector, all found before the first row: few instructions, which the processor meets while it waits for the last
-/// sums.
+/// sums. `from` and `to` move behind the last row.
 template <class T, int R, int W, class V>
-[[gnu::always_inline]] inline void add_sums(const V (&sum)[R][W], const Vectors<const T>& x, const T*& from,
-                                            const Vectors<T>& y, T*& to) {
+[[gnu::always_inline]] inline void add_sums(const V (&sum)[R][W], const Vectors<const T>& x, const Vectors<T>& y,
+                                            const T*& from, T*& to) {
   const std::int64_t from_row = x.row, to_row = y.row;
   std::int64_t from_vector[W], to_vector[W];
 #pragma GCC unroll 8
@@ -194,17 +201,6 @@ template <class T, int R, int W, class V>
 template <class T>
 [[gnu::always_inline]] inline void step(const T*& x, std::int64_t distance) {
   x += distance;
-  hide(x);
-}
-
-/// What lies so many bytes behind x.
-template <class T>
-[[gnu::always_inline]] inline const T* after(const T* x, std::int64_t bytes) {
-  return reinterpret_cast<const T*>(reinterpret_cast<const char*>(x) + bytes);
-}
-template <class T>
-[[gnu::always_inline]] inline void step_by(const T*& x, std::int64_t bytes) {
-  x = after(x, bytes);
   hide(x);
 }
 
@@ -232,22 +228,23 @@ template <class T, int W, class V>
 }
 
 /// to[r, :] = from[r, :] + sum over the terms [first, end), one at least and a chain at most, of a[r, k] b[k, :] for R
-/// rows and W vectors V; for `count` such tiles below each other.
+/// rows and W vectors V, and for the other rows of `count` such tiles below each other.
 template <class T, int R, int W, int lookups = kBoth, class V = Vector<T>>
-void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t end, [[maybe_unused]] std::int64_t count) {
+void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t end,
+                    [[maybe_unused]] std::int64_t count) {
   constexpr bool lists_a = (lookups & kA) != 0, lists_b = (lookups & kB) != 0;
-  // Distances that are known take no register and no instruction.
   constexpr bool is_even = kEvenTiles && lookups != kBoth;
   const std::int64_t a_row = t.a_row, a_step = is_even ? 1 : t.a_step, b_step = t.b_step;
   const T *a = lists_a ? t.a : t.a_at, *from = t.from.data;
   T* to = t.to.data;
   do {
     // Vectors are found from pointers to which listed terms are added, or by distances from one that steps.
-    const T* column[lists_b ? W : 1];
+    constexpr int kColumns = lists_b && !is_even ? W : 1;
+    const T* column[kColumns];
     std::int64_t beside[W];
 #pragma GCC unroll 8
     for (int v = 0; v < W; ++v)
-      if ((lists_b && !is_even) || v == 0) {
+      if (v < kColumns) {
         column[v] = lists_b ? t.b + t.b_vector[v] : t.b_at;
         hide(column[v]);
       } else {
@@ -266,35 +263,31 @@ void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t e
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
       for (int v = 0; v < W; ++v) sum[r][v] = V{};
-    // Distances in bytes, which processors add by themselves.
-    std::int64_t down = a_row * std::int64_t{sizeof(T)}, along = b_step * std::int64_t{sizeof(T)};
-    // Term k, which is `later` than the one that the pointers to rows are at.
-    const auto add_term = [&](std::int64_t k, int later) __attribute__((always_inline)) {
-      const T* of_b[W];
-      const T* const b_at = is_even && later % 2 != 0 ? after(column[0], along) : column[0];
-#pragma GCC unroll 8
-      for (int v = 0; v < W; ++v)
-        of_b[v] = lists_b && !is_even ? column[v] + t.b_term[k] : v == 0 ? b_at : b_at + beside[v];
+    std::int64_t down = a_row * std::int64_t{sizeof(T)};  // in bytes, which processors add by themselves
+    // Term k, so much later than the one that the rows' pointers are at.
+    const auto add_term = [&](std::int64_t k, std::int64_t later) __attribute__((always_inline)) {
+      const std::int64_t a_term = lists_a ? t.a_term[k] : later, b_term = lists_b ? t.b_term[k] : 0;
       V right[W];
 #pragma GCC unroll 8
-      for (int v = 0; v < W; ++v) right[v] = read_vector<V>(of_b[v] + (lists_b && is_even ? t.b_term[k] : 0));
-      if constexpr (!lists_b && !is_even) step(column[0], b_step);
-      if constexpr (!lists_b && is_even) if (later % 2 != 0) step_by(column[0], 2 * along);
-      const std::int64_t a_term = lists_a ? t.a_term[k] : 0;
+      for (int v = 0; v < W; ++v)
+        right[v] = read_vector<V>(kColumns > 1 ? column[v] + b_term : column[0] + b_term + (v > 0 ? beside[v] : 0));
+      if constexpr (!lists_b) step(column[0], b_step);
 #pragma GCC unroll 16
-      for (int r = 0; r < R; ++r)
-        add_row(is_even ? after(row[r / kRows], r % kRows * down)[later] : row[r / kRows][a_term + r % kRows * a_row], right, sum[r]);
+      for (int r = 0; r < R; ++r) {
+        const char* const of_row = reinterpret_cast<const char*>(row[r / kRows]) + r % kRows * down;
+        add_row(reinterpret_cast<const T*>(of_row)[a_term], right, sum[r]);
+      }
     };
-    const auto step_rows = [&](int terms) __attribute__((always_inline)) {
+    const auto step_rows = [&](std::int64_t terms) __attribute__((always_inline)) {
       if constexpr (!lists_a)
 #pragma GCC unroll 4
         for (int i = 0; i < kPointers; ++i) step(row[i], terms * a_step);
-      if constexpr (is_even && !lists_b) if (terms == 1) step_by(column[0], along);
-      if constexpr (is_even) asm("" : "+r"(down), "+r"(along));
+      asm("" : "+r"(down));  // not to be added to what is later, which would take registers
     };
-    // Several terms a turn, with less to count, where that saves a fiftieth.
+    // Several terms a turn, with less to count and fewer steps, where that saves a fiftieth.
     constexpr bool tall = kVectorWidth == 32 && W == kMainWidth && R >= 5;
-    constexpr int turn = !tall ? 1 : lists_a ? 2 : 4;
+    constexpr int turn = !tall ? 1 : lists_a && (R < 6 || sizeof(T) == sizeof(double)) ? 2 : 4;
+    static_assert(turn == 1 || lists_a || is_even);
     std::int64_t k = first;
     if constexpr (turn == 1) {
       do add_term(k, 0), step_rows(1);
@@ -307,8 +300,8 @@ void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t e
         step_rows(turn);
       }
     }
-    if constexpr (!kRuns) from = t.from.data, to = t.to.data;
-    add_sums<T>(sum, t.from, from, t.to, to);
+    if constexpr (!kRuns) from = t.from.data, to = t.to.data;  // no registers for them before
+    add_sums<T>(sum, t.from, t.to, from, to);
     if constexpr (kRuns) step(a, R * a_row);
   } while (kRuns && --count > 0);
 }
