@@ -295,7 +295,7 @@ template <class T>
 [[gnu::noinline]] void multiply_shared(const GemmParams& p, const Grid& grid, const SharedBlocks& region, const T* a,
                                        const T* b, T* c, const T* bias) {
   const std::int64_t i = region.i, j = region.j, rows = region.rows, columns = region.columns;
-  const std::int64_t row_step = equal_step(rows, grid.row_step, kPanelRows);
+  const std::int64_t row_step = equal_step(rows, grid.row_step, kRowMultiple);
   const std::int64_t column_step = equal_step(columns, kBlockColumns, kPanel<T>);
   a += region.matrix * p.stride_a;
   b += region.matrix * p.stride_b;

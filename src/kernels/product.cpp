@@ -295,7 +295,7 @@ Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64
          std::int64_t column_multiple) {
   if (is_one_unit(rows, columns, depth)) return {rows, columns, 1, 1, parallel_work(rows * columns, depth)};
   constexpr std::int64_t unit_products = 1 << 20;
-  Grid g{equal_step(rows, kBlockRows, kPanelRows), equal_step(columns, kBlockColumns, column_multiple), 0, 0, 0};
+  Grid g{equal_step(rows, kBlockRows, kRowMultiple), equal_step(columns, kBlockColumns, column_multiple), 0, 0, 0};
   // Enough units for several threads, but none below a quarter of a million products: each packs its own operands.
   const double products = static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(depth);
   const double wanted = std::min(16.0, 2 * products * static_cast<double>(batch) / unit_products);
@@ -305,7 +305,7 @@ Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64
            wanted;
   };
   if (!enough()) g.column_step = equal_step(columns, 64, column_multiple);
-  if (!enough()) g.row_step = equal_step(rows, 72, kPanelRows);
+  if (!enough()) g.row_step = equal_step(rows, 72, kRowMultiple);
   if (!enough()) g.column_step = equal_step(columns, 32, column_multiple);
   g.row_units = ceil_div(rows, g.row_step);
   g.column_units = ceil_div(columns, g.column_step);

@@ -30,7 +30,7 @@ inline constexpr std::int64_t kChain = sizeof(T) == sizeof(float) ? 64 : kBlockD
 inline constexpr std::int64_t kLongSum = 4096;
 
 /// Blocks are cut to a multiple of so many rows: as many as the tallest tiles have.
-inline constexpr std::int64_t kPanelRows = kVectorWidth == 32 ? 24 : 12;
+inline constexpr std::int64_t kRowMultiple = kVectorWidth == 32 ? 24 : 12;
 
 /// The left operand of a block: element (i, k) is at `data[i * row + k * column]`.
 template <class T>
