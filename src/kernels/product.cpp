@@ -11,7 +11,8 @@ namespace taper::kernels {
 namespace {
 
 /// Which of a tile's results count: of `rows` rows of `width` vectors the first `count[v]` elements, without the first
-/// `repeated` ones of the last vector. `whole` vectors can be stored as they are.
+/// `repeated` ones of the last vector. `whole` vectors can be stored as they are, and are `direct`ly if the sums begin
+/// with what they are added to.
 struct Results {
   std::int64_t rows;
   int width;

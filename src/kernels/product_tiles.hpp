@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include "kernels/product_vector.hpp"
@@ -61,7 +60,7 @@ inline constexpr int kListedRows = kVectorWidth == 32 ? 1 : kPointerRows;
 /// that are known take neither register nor instruction.
 inline constexpr bool kEvenTiles = kVectorWidth == 32;
 
-/// Whether a call computes several tiles below each other, with fewer instructions between them, but longer code.
+/// Whether a call may compute several tiles below each other, with fewer instructions between them, but longer code.
 inline constexpr bool kRuns = kVectorWidth == 32;
 
 /// Tiles that a call computes of so many: a few where they are not the only thing to do.
@@ -83,53 +82,6 @@ template <class T>
 inline constexpr std::int64_t kSide[8] = {
     0, kLanes<T>, 2 * kLanes<T>, 3 * kLanes<T>, 4 * kLanes<T>, 5 * kLanes<T>, 6 * kLanes<T>, 7 * kLanes<T>};
 inline constexpr std::int64_t kSame[8] = {};
-
-/// Brings the lines of two matrices near, some at a time.
-class Fetching {
- public:
-  /// Two matrices, or none, in so many times.
-  Fetching(const Ahead* x, std::int64_t times) : x_(x) {
-    if (x != nullptr) share(times);
-  }
-
-  bool is_idle() const { return share_ == 0; }
-  /// What is due before so many of the times.
-  void some(std::int64_t times = 1) {
-    if (share_ == 0) return;
-    for (next_ -= times; next_ <= 0; next_ += every_) fetch();
-  }
-
- private:
-  TAPER_FOR_SIZE void share(std::int64_t times) {
-    const std::int64_t all = lines(x_[0]) + lines(x_[1]);
-    if (all == 0) return;
-    const std::int64_t calls = std::clamp<std::int64_t>(all / kSome, 1, times);
-    share_ = all / calls + 1;
-    every_ = next_ = times / calls;
-  }
-  [[gnu::noinline]] void fetch() {
-    for (std::int64_t left = share_; left > 0;) {
-      while (row_ >= x_->rows) {
-        if (second_) return;
-        second_ = true, ++x_, row_ = 0;
-      }
-      const char* line = x_->data + row_ * x_->row + at_;
-      const std::int64_t n = std::min(left, ceil_div(x_->columns - at_, kLine));
-      for (const char* const end = line + n * kLine; line != end; line += kLine) __builtin_prefetch(line, 0, 2);
-      at_ += n * kLine;
-      left -= n;
-      if (at_ >= x_->columns) at_ = 0, ++row_;
-    }
-  }
-
-  static constexpr std::int64_t kSome = 8;  ///< lines that are worth a call
-  static constexpr std::int64_t kLine = 64;
-  static std::int64_t lines(const Ahead& x) { return x.rows * ceil_div(x.columns, kLine); }
-
-  const Ahead* x_;
-  std::int64_t share_ = 0, every_ = 1, next_ = 1, row_ = 0, at_ = 0;
-  bool second_ = false;
-};
 
 /// What a tile multiplies, as in `ListedOperands`, and where its sums go: to = from + the sum.
 template <class T>
@@ -228,7 +180,7 @@ template <class T, int W, class V>
 }
 
 /// to[r, :] = from[r, :] + sum over the terms [first, end), one at least and a chain at most, of a[r, k] b[k, :] for R
-/// rows and W vectors V, and for the other rows of `count` such tiles below each other.
+/// rows and W vectors V, and so for the rows of `count` tiles below each other, one without `kRuns`.
 template <class T, int R, int W, int lookups = kBoth, class V = Vector<T>>
 void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t end,
                     [[maybe_unused]] std::int64_t count) {
@@ -348,5 +300,53 @@ const TileWidths<T>* all_tiles(std::integer_sequence<int, I...>) {
   static constexpr TileWidths<T> kTiles[] = {tile_widths<T, I + 1>()...};
   return kTiles;
 }
+
+/// Brings the lines of two matrices near, some at a time.
+class Fetching {
+ public:
+  /// Two matrices, or none, in so many times.
+  Fetching(const Ahead* x, std::int64_t times) : x_(x) {
+    if (x != nullptr) share(times);
+  }
+
+  /// Whether there is nothing to bring near.
+  bool is_idle() const { return share_ == 0; }
+  /// Brings near what is due by so many more of the times.
+  void some(std::int64_t times = 1) {
+    if (share_ == 0) return;
+    for (next_ -= times; next_ <= 0; next_ += every_) fetch();
+  }
+
+ private:
+  TAPER_FOR_SIZE void share(std::int64_t times) {
+    const std::int64_t all = lines(x_[0]) + lines(x_[1]);
+    if (all == 0) return;
+    const std::int64_t calls = std::clamp<std::int64_t>(all / kSome, 1, times);
+    share_ = all / calls + 1;
+    every_ = next_ = times / calls;
+  }
+  [[gnu::noinline]] void fetch() {
+    for (std::int64_t left = share_; left > 0;) {
+      while (row_ >= x_->rows) {
+        if (second_) return;
+        second_ = true, ++x_, row_ = 0;
+      }
+      const char* line = x_->data + row_ * x_->row + at_;
+      const std::int64_t n = std::min(left, ceil_div(x_->columns - at_, kLine));
+      for (const char* const end = line + n * kLine; line != end; line += kLine) __builtin_prefetch(line, 0, 2);
+      at_ += n * kLine;
+      left -= n;
+      if (at_ >= x_->columns) at_ = 0, ++row_;
+    }
+  }
+
+  static constexpr std::int64_t kSome = 8;  ///< lines that are worth a call
+  static constexpr std::int64_t kLine = 64;
+  static std::int64_t lines(const Ahead& x) { return x.rows * ceil_div(x.columns, kLine); }
+
+  const Ahead* x_;
+  std::int64_t share_ = 0, every_ = 1, next_ = 1, row_ = 0, at_ = 0;
+  bool second_ = false;
+};
 
 }  // namespace taper::kernels
