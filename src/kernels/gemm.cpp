@@ -21,8 +21,11 @@ bool is_near(std::int64_t row, std::int64_t n) {
 /// Whether a block of `rows` rows of op(A) is multiplied where it lies.
 template <class T>
 bool is_left_near(const GemmParams& p, std::int64_t rows, std::int64_t depth) {
-  // The tiles walk down the columns of A: far rows are brought together unless the block is read only once.
-  if (p.transpose_a) return p.n <= kPanel<T> || is_near<T>(p.lda, depth);
+  // The tiles walk down the columns of A: far rows are brought together unless the block is read only once, and with
+  // narrower vectors all that are read often enough for terms next to each other to save more.
+  if (p.transpose_a)
+    return p.n <= kPanel<T> ||
+           (is_near<T>(p.lda, depth) && (kVectorWidth == 64 || p.n <= 2 * kPanel<T> || depth <= kChain<T>));
   // Wide vectors have time to wait for the second-level cache.
   return kVectorWidth == 64 || !is_pages_apart<T>(p.lda) || rows <= 4 || p.n <= 32;
 }
