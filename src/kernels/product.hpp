@@ -29,7 +29,7 @@ inline constexpr std::int64_t kChain = sizeof(T) == sizeof(float) ? 64 : kBlockD
 /// float32 sums of more terms than this are joined in double.
 inline constexpr std::int64_t kLongSum = 4096;
 
-/// Blocks are cut to a multiple of so many rows: as many as the tallest tiles have.
+/// Blocks are cut to a multiple of so many rows, a multiple of the tallest tiles', so that few tiles are shorter.
 inline constexpr std::int64_t kRowMultiple = kVectorWidth == 32 ? 24 : 12;
 
 /// The left operand of a block: element (i, k) is at `data[i * row + k * column]`.
