@@ -5,12 +5,10 @@
 #include <array>
 
 #include "support/accuracy.hpp"
+#include "support/blas.hpp"
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
 #include "support/oracle_gemm.hpp"
-#ifdef TAPER_BLAS
-#include "kernels/blas.hpp"
-#endif
 
 using namespace taper::kernels;
 using namespace taper::test;
@@ -26,15 +24,6 @@ GemmParams gemm_params(std::int64_t m, std::int64_t n, std::int64_t k, bool tran
           .ldc = n,
           .transpose_a = transpose_a,
           .transpose_b = transpose_b};
-}
-
-/// Whether the product is a BLAS's, whose bits are up to it.
-bool is_left_to_blas([[maybe_unused]] const GemmParams& p) {
-#ifdef TAPER_BLAS
-  return blas::takes(p);
-#else
-  return false;
-#endif
 }
 
 /// The error of one product against the oracle, relative to the square root of the terms.

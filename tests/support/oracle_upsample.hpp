@@ -72,14 +72,14 @@ inline std::vector<double> multiplied(const std::vector<double>& x, const std::v
   const std::size_t out = rows.size(), in = rows[0].size();
   const std::size_t from = transpose ? out : in, to = transpose ? in : out, outer = x.size() / inner / from;
   std::vector<double> y(outer * to * inner);
-  for (std::size_t a = 0; a < outer; ++a)
-    for (std::size_t i = 0; i < out; ++i)
-      for (std::size_t j = 0; j < in; ++j) {
-        const double weight = rows[i][j];
-        if (weight == 0) continue;
+  for (std::size_t i = 0; i < out; ++i)
+    for (std::size_t j = 0; j < in; ++j) {
+      const double weight = rows[i][j];
+      if (weight == 0) continue;
+      for (std::size_t a = 0; a < outer; ++a)
         for (std::size_t b = 0; b < inner; ++b)
           y[(a * to + (transpose ? j : i)) * inner + b] += weight * x[(a * from + (transpose ? i : j)) * inner + b];
-      }
+    }
   return y;
 }
 
