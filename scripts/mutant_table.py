@@ -107,8 +107,15 @@ def average_pools():
     strided = "src/kernels/avg_pool_strided.hpp"
     yield Mutant("fours of columns behind those left over begin one too late", strided, "t > 0 ? 4 * t - 4 :", "t > 0 ? 4 * t - 3 :",
                  "windows of at most sixteen*")
-    yield Mutant("columns of the last vector left out", strided, "static_cast<__mmask16>(0xffff >> std::max",
-                 "static_cast<__mmask16>(0x7fff >> std::max", "windows of at most sixteen*")
+    yield Mutant("two windows' columns left over by fours are one too few", strided, "left > 0 ? 4 - left : 0",
+                 "left > 0 ? 5 - left : 0", "windows of at most sixteen*")
+    columns = "src/kernels/avg_pool_columns.hpp"
+    yield Mutant("columns of the last vector left out", columns, "load_first<float>(from + kAll * v, last)",
+                 "load_first<float>(from + kAll * v, last - 1)", "windows of at most sixteen*")
+    yield Mutant("columns in front of the last ones left out", columns, "step, kAll, blocks, 0,", "step, kAll, blocks - 1, 0,",
+                 "windows of at most sixteen*")
+    yield Mutant("lines joined whose windows do not lie side by side", "src/kernels/avg_pool_pass.hpp",
+                 "c_.w.is_tiled() && t.results() == c_.w.to;", "t.results() == c_.w.to;", "windows of at most sixteen*")
     yield Mutant("joined rows of fewer windows", "src/kernels/avg_pool.cpp", "    p.w.out *= 2;", "    p.w.out *= 1;", "*average pool*")
     yield Mutant("windows wider than two vectors taken from two", strided, "is_wide = 3 * s + k > 32", "is_wide = 3 * s + k > 33",
                  "windows of at most sixteen*")

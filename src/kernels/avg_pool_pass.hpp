@@ -103,7 +103,7 @@ class Pass {
   std::int64_t period() const { return c_.w.den / std::gcd(c_.w.den, kLanes<A> * c_.w.num); }
 
   /// The tile from result o0 on, of at most so many.
-  [[gnu::noinline]] Tile tile_at(std::int64_t o0, std::int64_t most) const {
+  TAPER_FOR_SIZE Tile tile_at(std::int64_t o0, std::int64_t most) const {
     const Reads& w = c_.w;
     std::int64_t o1 = std::min(w.to, o0 + most);
     // Where windows are summed as they lie in memory, those beside the source are apart, and others of long rows are
@@ -245,7 +245,7 @@ class Pass {
 
   // --- rows ---------------------------------------------------------------------------------------------------------
 
-  void units(std::int64_t first, std::int64_t last, Buffers<A, T>& b) const {
+  [[gnu::noinline]] void units(std::int64_t first, std::int64_t last, Buffers<A, T>& b) const {
     if constexpr (kHasSmall && std::is_same_v<A, float>)
       if (small_ != Small::none) return small_units(first, last, b);
     const std::int64_t most = tile_results();
@@ -313,20 +313,16 @@ class Pass {
         if (!by) break;
         b.lines[count] = {columns + count * pitch, y + rows[count].to, by};
       }
-      const bool is_taken = take_lines(x, t, rows, count, b.lines);
-#ifdef __AVX512F__
-      if constexpr (std::is_same_v<A, float>)
-        if (strided_) {
-          if (!is_taken)
-            sum_lines_in_order(x, rows, count, c_.w.from * c_.h.step, width, is_far_, columns + margin, pitch);
-          const std::int64_t joined = joins(t) ? count : 1;
-          average_strided(b.lines, count / joined, n * joined, b.four, scales_results() ? 1 : 0);
-          continue;
+      const std::int64_t step = c_.w.from * c_.h.step;
+      bool is_summed = take_lines(x, t, rows, count, b.lines);
+      if constexpr (kHasStrided && !kAsksAmong<T> && std::is_same_v<A, float>)
+        if (!is_summed && strided_ && is_far_) {
+          sum_lines_in_order(x, rows, count, step, width, true, columns + margin, pitch);
+          is_summed = true;
         }
-#endif
-      if (!is_taken) {
-        sum_lines(x, Rows{c_.h.from * c_.w.from * d.step, count_of(d)}, c_.w.from * c_.h.step, width, rows, count,
-                  b.lines, scales_rows(), columns + margin, pitch, is_far_);
+      if (!is_summed) {
+        sum_lines(x, Rows{c_.h.from * c_.w.from * d.step, count_of(d)}, step, width, rows, count, b.lines,
+                  scales_rows(), columns + margin, pitch, is_far_);
         if (scales_rows())
           for (std::int64_t l = 0; l < count; ++l) {
             if (d_count * rows[l].counted == 0 && count_of(d) * rows[l].count > 0)
@@ -339,7 +335,10 @@ class Pass {
   }
 
   /// Whether windows of a line lie side by side, and so do the lines: they are then as one.
-  bool joins(const Tile& t) const { return strided_ && !differs() && c_.w.is_tiled() && t.results() == c_.w.to; }
+  bool joins(const Tile& t) const {
+    return kHasStrided && std::is_same_v<A, float> && (strided_ || way_ == Way::taps) && !add_ && !differs() &&
+           c_.w.is_tiled() && t.results() == c_.w.to;
+  }
 
   /// Whether lines can be taken from the source, as they are.
   bool take_lines(const T* x, const Tile& t, const Row* rows, std::int64_t count, LineOf* lines) const {
@@ -348,7 +347,7 @@ class Pass {
       // What is read beside the columns.
       const bool shares = c_.w.num == 2 ? c_.w.most() == 3 : c_.w.num == 1 && c_.w.most() > 3;
       const bool exact = way_ == Way::taps && t.results() % kLanes<A> == 0 && !shares;
-      const std::int64_t before = by_spans_ ? 4 : way_ == Way::spread ? 1 : 0;
+      const std::int64_t before = by_spans_ || strided_ ? 4 : way_ == Way::spread ? 1 : 0;
       const std::int64_t behind = by_spans_ ? 0 : !exact ? kSlack : c_.w.num == 2 && c_.w.high - c_.w.low != 2 ? 1 : 0;
       if (!(one_row_ || reads_rows_) || scales_rows() || t.c0 < 0 || t.c1 > c_.w.from ||
           x + rows[0].from - x_ < before || x + rows[count - 1].from + t.columns() + behind > x_ + size)
@@ -378,8 +377,8 @@ class Pass {
 
   /// What the lines are made of is summed, scaled and stored.
   [[gnu::noinline]] void finish_lines(const Tile& t, const Row* rows, std::int64_t count, Buffers<A, T>& b) const {
-    if (!add_ && !has_copies_) return store_lines(t, b.lines, count, b);
-    const std::int64_t n = t.results();
+    const std::int64_t n = t.results(), joined = joins(t) ? count : 1;
+    if (!add_ && !has_copies_) return store_lines(t, b.lines, count / joined, n * joined, b);
     if constexpr (std::is_same_v<A, T> && std::is_same_v<T, float>)
       if (in_registers_) return spread_row_copies(b.lines, rows, count, n, b.spread, ahead_);
     T *to[kRows], *results = b.results;
@@ -387,13 +386,17 @@ class Pass {
       to[l] = b.lines[l].to;
       b.lines[l].to = results;
     }
-    store_lines(t, b.lines, count, b);
+    store_lines(t, b.lines, count, n, b);
     store_copies(b.results, results_pitch(n), n, to, rows, count, c_.w.to, add_, streams_);
   }
 
-  [[gnu::noinline]] void store_lines(const Tile& t, LineOf* lines, std::int64_t count, Buffers<A, T>& b) const {
+  /// The same of `count` lines of n results, where nothing is added or stored several times.
+  TAPER_FOR_SIZE void store_lines(const Tile& t, LineOf* lines, std::int64_t count, std::int64_t n,
+                                  Buffers<A, T>& b) const {
     const std::int64_t by_step = scales_results() ? 1 : 0;
-    std::int64_t n = t.results(), k = c_.w.most(), s = c_.w.num, step = c_.w.step;
+    if constexpr (kHasStrided && std::is_same_v<A, float>)
+      if (strided_) return average_strided(lines, count, n, b.four, by_step);
+    std::int64_t k = c_.w.most(), s = c_.w.num, step = c_.w.step;
     if (way_ == Way::spread) {
       const std::int64_t least = b.spread.least;
       if (least <= kShort) return spread_lines<A, T>(lines, count, n, b.spread, !differs(), nullptr);

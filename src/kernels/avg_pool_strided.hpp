@@ -8,9 +8,10 @@
 /// Windows of at most 16 columns which begin at most 16 apart, each as far from the next.
 namespace taper::kernels::average {
 
-#ifdef __AVX512F__
+#ifdef __AVX2__
 inline constexpr bool kHasStrided = true;
 
+#ifdef __AVX512F__
 /// Takes the elements of four windows of k columns, s apart, by four of each at a time. The windows lie in two vectors,
 /// or the last two apart from the first two.
 struct FourStrided {
@@ -35,10 +36,10 @@ struct FourStrided {
     }
 }
 
-/// The sums of the windows from x on in four lanes each, as `sum_terms_of` has them. Reads 32 elements from the first
-/// on, and if they are wide from the third.
+/// The sums of the four windows from x on in four lanes each, as `sum_terms_of` has them. Reads 32 elements from the
+/// first on, and if they are wide from the third.
 template <bool is_wide>
-[[gnu::always_inline]] inline Vector<float> sum_four(const FourStrided& four, const float* x) {
+[[gnu::always_inline]] inline Vector<float> sum_windows(const FourStrided& four, const float* x) {
   const auto load_once = [](const float* at) __attribute__((always_inline)) {
     Vector<float> v = load<float>(at);
     asm("" : "+v"(v));  // what lies across lines takes twice as long each time
@@ -58,81 +59,60 @@ template <bool is_wide>
   if (four.fours > 3) sum += Vector<float>(taken(four.from[3]));
   return sum;
 }
+#else
+/// Windows of k columns, s apart, of which four columns are taken at a time.
+struct FourStrided {
+  static constexpr bool is_wide = false;
+  std::int64_t s, fours;
+  std::int64_t begin, rest;    ///< where the first four begin, and the others
+  Vector<std::int32_t> first;  ///< of the first four those that are left over by fours, or all
+};
 
-/// sum_c = x_c + x_{c + step} + ... of each line's rows, as `sum_few_rows` takes it, for up to 16 n columns; of the
-/// last vector those in `last`, which zeros complete. For `count` lines of sums, `pitch` apart. Asks for memory that is
-/// `ahead` bytes behind what is read, unless that is 0.
-template <int n>
-[[gnu::noinline, gnu::aligned(64)]] void sum_few_columns(const float* x, const Row* rows, std::int64_t count,
-                                                         std::int64_t step, __mmask16 last, std::uintptr_t ahead,
-                                                         float* sum, std::int64_t pitch) {
-  const auto row = [=](const float* from, int v) __attribute__((always_inline)) {
-    return v + 1 < n ? load<float>(from + 16 * v) : Vector<float>(_mm512_maskz_loadu_ps(last, from + 16 * v));
+[[gnu::noinline]] inline void list_fours(std::int64_t k, std::int64_t s, FourStrided& four) {
+  const std::int64_t left = k % 4;
+  four.s = s;
+  four.fours = ceil_div(k, 4);
+  four.begin = left > 0 ? k - 4 : 0;
+  four.rest = left > 0 ? 0 : 4;
+  four.first = Vector<std::int32_t>{0, 1, 2, 3, 0, 1, 2, 3} >= static_cast<std::int32_t>(left > 0 ? 4 - left : 0);
+}
+
+/// The sums of the two windows from x on in four lanes each, as `sum_terms_of` has them. Reads an element in front, if
+/// they have three.
+template <bool>
+[[gnu::always_inline]] inline Vector<float> sum_windows(const FourStrided& four, const float* x) {
+  const auto pair = [&four](const float* at) __attribute__((always_inline)) {
+    return Vector<float>(_mm256_loadu2_m128(at + four.s, at));
   };
-  for (const Row* const end = rows + count; rows != end; ++rows, sum += pitch) {
-    const float* at = x + rows->from;
-    std::int64_t left = rows->count;
-    if (ahead > 0) fetch_run(at, left * step, ahead);
-    Vector<float> s[n], first[n], second[n];
-#pragma GCC unroll 4
-    for (int v = 0; v < n; ++v) s[v] = -Vector<float>{};
-    for (; left >= 4; left -= 4, at += 4 * step) {
-#pragma GCC unroll 4
-      for (int v = 0; v < n; ++v) first[v] = row(at, v);
-#pragma GCC unroll 4
-      for (int v = 0; v < n; ++v) first[v] += row(at + step, v);
-#pragma GCC unroll 4
-      for (int v = 0; v < n; ++v) second[v] = row(at + 2 * step, v);
-#pragma GCC unroll 4
-      for (int v = 0; v < n; ++v) s[v] += first[v] + (second[v] + row(at + 3 * step, v));
-    }
-    for (; left > 0; --left, at += step)
-#pragma GCC unroll 4
-      for (int v = 0; v < n; ++v) s[v] += row(at, v);
-#pragma GCC unroll 4
-    for (int v = 0; v < n; ++v) store<float>(s[v], sum + 16 * v);
-  }
+  auto sum = Vector<float>(Vector<std::int32_t>(pair(x + four.begin)) & four.first);
+  const float* const rest = x + four.rest;
+  if (four.fours > 1) sum += pair(rest);
+  if (four.fours > 2) sum += pair(rest + 4);
+  if (four.fours > 3) sum += pair(rest + 8);
+  return sum;
 }
-
-/// The same for any number of columns, for results that each take their windows of one line. Memory that `is_far` is
-/// asked for in its order, not a few columns of each row at a time, and in good time: it is fastest then.
-[[gnu::noinline]] inline void sum_lines_in_order(const float* x, const Row* rows, std::int64_t count, std::int64_t step,
-                                                 std::int64_t n, bool is_far, float* sum, std::int64_t pitch) {
-  const std::int64_t some = n <= 64 ? count : 1;
-  for (std::int64_t l = 0; l < count; l += some, rows += some, sum += some * pitch) {
-    std::uintptr_t ahead = is_far ? line_ahead() : 0;
-    for (std::int64_t c = 0; c < n; c += 64, ahead = 0) {
-      const std::int64_t vectors = std::min<std::int64_t>((n - c + 15) / 16, 4), behind = c + 16 * vectors - n;
-      auto* sum_columns = vectors > 2   ? vectors > 3 ? sum_few_columns<4> : sum_few_columns<3>
-                            : vectors > 1 ? sum_few_columns<2>
-                                        : sum_few_columns<1>;
-      const auto last = static_cast<__mmask16>(0xffff >> std::max<std::int64_t>(behind, 0));
-      sum_columns(x + c, rows, some, step, last, ahead, sum + c, pitch);
-    }
-  }
-}
+#endif
 
 /// y_o = (x_{s o} + ... + x_{s o + k - 1}) times its factor, of `count` lines. Reads at most 64 elements from the last
 /// window on.
 template <bool is_wide>
 [[gnu::noinline, gnu::aligned(64)]] void average_strided(const Line<float, float>* lines, std::int64_t count,
                                                          std::int64_t n, FourStrided four, std::int64_t by_step) {
-  constexpr std::make_integer_sequence<int, 16> turns;
+  constexpr int kAll = kLanes<float>;
+  using All = std::make_integer_sequence<int, kAll>;
   for (std::int64_t l = 0; l < count; ++l) {
     const Line<float, float> line = lines[l];
     auto factor = Factors<float>::at(line.by, 0);
-    for (std::int64_t o = 0; o < n; o += 16) {
+    for (std::int64_t o = 0; o < n; o += kAll) {
       Vector<float> lanes[4] = {};
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i)
-        if (o + 4 * i < n) lanes[i] = sum_four<is_wide>(four, line.from + (o + 4 * i) * four.s);
-      const Vector<float> low = sum_in_turn<1>(lanes[0], lanes[1], turns),
-                          high = sum_in_turn<1>(lanes[2], lanes[3], turns);
-      const Vector<float> all = sum_in_turn<2>(low, high, turns);
-      const Vector<float> sums =
-          __builtin_shufflevector(all, all, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+      for (int i = 0; i < 4; ++i) {
+        const std::int64_t first = o + i * kAll / 4;
+        if (first < n) lanes[i] = sum_windows<is_wide>(four, line.from + first * four.s);
+      }
       if (by_step != 0) factor = Factors<float>::at(line.by, o);
-      store_some<float>(factor.times(sums + 0.0f), n - o, line.to + o);
+      store_some<float>(factor.times(sum_fours(lanes[0], lanes[1], lanes[2], lanes[3], All()) + 0.0f), n - o,
+                        line.to + o);
     }
   }
 }
