@@ -36,9 +36,9 @@ struct Line {
 template <class T>
 inline constexpr bool kAsksAmong = kVectorWidth == 32 && std::is_same_v<T, float>;
 
-/// sum_c = x_c + x_{c + step} + ... of K rows, in pairs, or of k for K = 0: four in pairs at a time, then one by one.
-/// Times by_c if it `scales`; added to sum_c with `add`. For `count` lines of sums, `pitch` apart. Zeros complete the
-/// last vector. Memory `ahead` of the rows is asked for, unless that is 0.
+/// sum_c = x_c + x_{c + step} + ... of K rows, in pairs, or of k for K = 0: four in pairs at a time, then one by one,
+/// or less than four that are all. Times by_c if it `scales`; added to sum_c with `add`. For `count` lines of sums,
+/// `pitch` apart. Zeros complete the last vector. Memory `ahead` of the rows is asked for, unless that is 0.
 template <int K, class A, class T>
 [[gnu::noinline]] void sum_few_rows(const T* x, std::int64_t step, std::int64_t k, std::int64_t n, const Row* rows,
                                     const Line<A, T>* lines, std::int64_t count, bool scales, bool add, A* sum,
@@ -53,6 +53,7 @@ template <int K, class A, class T>
   for (std::int64_t l = 0; l < count; ++l, sum += pitch) {
     const T* const from = x + rows[l].from;
     const A* const by = lines[l].by;
+    [[maybe_unused]] const bool is_few = rows[l].count < 4;
     const auto store_sum = [=](std::int64_t c, const auto& load_at) __attribute__((always_inline)) {
       Vector<A> s[kParts];
       each_part([&](auto p) { s[p] = add ? load<A>(sum + c + p * kLanes<A>) : -Vector<A>{}; });
@@ -79,6 +80,13 @@ template <int K, class A, class T>
       } else {
         std::int64_t left = k;
         for (; left >= 4; left -= 4, at += 4 * step) add_rows(std::integral_constant<int, 4>());
+        if constexpr (std::is_same_v<A, float>)
+          if (is_few) {
+            // Among themselves first, as fours are.
+            Vector<T> v = load_at(at);
+            while (--left > 0) at += step, v += load_at(at);
+            s[0] += scales ? Factors<A>::multiply(v, by, c) : v;
+          }
         for (; left > 0; --left, at += step) add_rows(std::integral_constant<int, 1>());
       }
       each_part([&](auto p) {
@@ -143,8 +151,8 @@ template <int n>
 /// The same for any number of columns. Memory that `is_far` is asked for in its order, not a few columns of all lines
 /// at a time, and in good time: it is fastest then. The first columns come last: zeros that complete the last vector
 /// may reach into the next line.
-[[gnu::noinline]] inline void sum_lines_in_order(const float* x, const Row* rows, std::int64_t count, std::int64_t step,
-                                                 std::int64_t n, bool is_far, float* sum, std::int64_t pitch) {
+TAPER_FOR_SIZE inline void sum_lines_in_order(const float* x, const Row* rows, std::int64_t count, std::int64_t step,
+                                              std::int64_t n, bool is_far, float* sum, std::int64_t pitch) {
   constexpr std::int64_t kAll = kLanes<float>, kSome = 4 * kAll;
   if (n <= 0) return;
   const std::int64_t blocks = (n - 1) / kSome, before = blocks * kSome, vectors = ceil_div(n - before, kAll),

@@ -341,7 +341,7 @@ class Pass {
   }
 
   /// Whether lines can be taken from the source, as they are.
-  bool take_lines(const T* x, const Tile& t, const Row* rows, std::int64_t count, LineOf* lines) const {
+  TAPER_FOR_SIZE bool take_lines(const T* x, const Tile& t, const Row* rows, std::int64_t count, LineOf* lines) const {
     if constexpr (std::is_same_v<A, T>) {
       const std::int64_t size = c_.pool.planes * c_.d.from * c_.h.from * c_.w.from;
       // What is read beside the columns.

@@ -63,7 +63,7 @@ inline bool slides_along_rows(const Course& c) {
 }
 
 /// Whether one loop sums columns, takes the averages of short windows and stores them.
-[[gnu::noinline]] inline bool is_strided(const Course& c) {
+TAPER_FOR_SIZE inline bool is_strided(const Course& c) {
   return kHasStrided && !c.backward && c.d.takes_one() && c.w.den == 1 && c.w.num <= kShort &&
          c.way == Way::short_spans;
 }

@@ -23,7 +23,7 @@ struct FourStrided {
   Ints from[4];
 };
 
-[[gnu::noinline]] inline void list_fours(std::int64_t k, std::int64_t s, FourStrided& four) {
+TAPER_FOR_SIZE inline void list_fours(std::int64_t k, std::int64_t s, FourStrided& four) {
   four.is_wide = 3 * s + k > 32;
   four.s = s;
   four.fours = ceil_div(k, 4);
@@ -68,7 +68,7 @@ struct FourStrided {
   Vector<std::int32_t> first;  ///< of the first four those that are left over by fours, or all
 };
 
-[[gnu::noinline]] inline void list_fours(std::int64_t k, std::int64_t s, FourStrided& four) {
+TAPER_FOR_SIZE inline void list_fours(std::int64_t k, std::int64_t s, FourStrided& four) {
   const std::int64_t left = k % 4;
   four.s = s;
   four.fours = ceil_div(k, 4);
