@@ -164,7 +164,8 @@ TAPER_FOR_SIZE inline void sum_lines_in_order(const float* x, const Row* rows, s
   const std::int64_t some = is_far && n > kSome ? 1 : count;
   for (std::int64_t l = 0; l < count; l += some, rows += some, sum += some * pitch) {
     sum_columns(x + before, rows, some, step, last, 1, ahead, sum + before, pitch);
-    sum_few_columns<4>(x + before - kSome, rows, some, step, kAll, blocks, 0, sum + before - kSome, pitch);
+    if (blocks > 0)
+      sum_few_columns<4>(x + before - kSome, rows, some, step, kAll, blocks, 0, sum + before - kSome, pitch);
   }
 }
 #endif

@@ -77,8 +77,8 @@ TAPER_FOR_SIZE inline void list_fours(std::int64_t k, std::int64_t s, FourStride
   four.first = Vector<std::int32_t>{0, 1, 2, 3, 0, 1, 2, 3} >= static_cast<std::int32_t>(left > 0 ? 4 - left : 0);
 }
 
-/// The sums of the two windows from x on in four lanes each, as `sum_terms_of` has them. Reads an element in front, if
-/// they have three.
+/// The sums of the two windows from x on in four lanes each, as `sum_terms_of` has them. Reads up to three elements in
+/// front of windows of fewer than four columns.
 template <bool>
 [[gnu::always_inline]] inline Vector<float> sum_windows(const FourStrided& four, const float* x) {
   const auto pair = [&four](const float* at) __attribute__((always_inline)) {
