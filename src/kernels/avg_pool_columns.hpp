@@ -182,7 +182,7 @@ template <class A, class T>
   if constexpr (std::is_same_v<A, float>)
     if (outer.count == 1 && !scales && !is_far) return sum_lines_in_order(x, rows, lines, step, n, false, sum, pitch);
 #endif
-  // What is left of sums in float is rare, but in the baseline.
+  // Except in the baseline, few sums in float are left.
   constexpr bool kPairs = std::is_same_v<A, T> && (std::is_same_v<A, double> || kVectorWidth == 16);
   // Rows of a page are read at once, or four.
   constexpr std::int64_t kNear = detail::kPage / sizeof(T);

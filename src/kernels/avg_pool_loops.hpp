@@ -5,7 +5,6 @@
 #include <type_traits>
 
 #include "kernels/avg_pool_columns.hpp"
-#include "kernels/ceil_div.hpp"
 #include "kernels/pool_lanes.hpp"
 #include "kernels/sum_row.hpp"
 

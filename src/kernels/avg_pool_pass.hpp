@@ -390,7 +390,7 @@ class Pass {
     store_copies(b.results, results_pitch(n), n, to, rows, count, c_.w.to, add_, streams_);
   }
 
-  /// The same of `count` lines of n results, where nothing is added or stored several times.
+  /// The same of `count` lines of n results, which are stored once, where their lines say.
   TAPER_FOR_SIZE void store_lines(const Tile& t, LineOf* lines, std::int64_t count, std::int64_t n,
                                   Buffers<A, T>& b) const {
     const std::int64_t by_step = scales_results() ? 1 : 0;

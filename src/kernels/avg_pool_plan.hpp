@@ -62,7 +62,7 @@ inline bool slides_along_rows(const Course& c) {
   return c.d.takes_one() && c.h.takes_one() && c.w.num == 1 && c.way == Way::sliding;
 }
 
-/// Whether one loop sums columns, takes the averages of short windows and stores them.
+/// Whether the averages of short windows are taken and stored by one loop, for windows a fixed distance apart.
 TAPER_FOR_SIZE inline bool is_strided(const Course& c) {
   return kHasStrided && !c.backward && c.d.takes_one() && c.w.den == 1 && c.w.num <= kShort &&
          c.way == Way::short_spans;
