@@ -1,10 +1,11 @@
 # The library's parts: objects that share their options.
 
-# In builds that are made once, for release or sanitizers, the files of `target` are compiled in groups: their headers, and
-# the templates that all of them use, cost most of the time.
-function(taper_compile_together target)
+# In builds that are made once, for release or sanitizers, the files of `target` are compiled in groups of `count`, or all
+# at once with 0: their headers, and the templates that all of them use, cost most of the time. So names of their own must
+# differ.
+function(taper_compile_together target count)
   if(TAPER_UNITY_BUILD AND (CMAKE_BUILD_TYPE STREQUAL "Release" OR TAPER_SANITIZE))
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       # The files' own types look like a header's.
       target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
@@ -12,24 +13,10 @@ function(taper_compile_together target)
   endif()
 endfunction()
 
-# The same, but each group is of one folder and of `count` files at most: other folders may use the same names.
-function(taper_compile_folders_together target count)
-  taper_compile_together(${target})
-  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
-  get_target_property(files ${target} SOURCES)
-  foreach(file IN LISTS files)
-    cmake_path(GET file PARENT_PATH folder)
-    cmake_path(GET folder FILENAME folder)
-    math(EXPR group "0${in_${folder}} / ${count}")
-    math(EXPR in_${folder} "0${in_${folder}} + 1")
-    set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${folder}_${group})
-  endforeach()
-endfunction()
-
 # Adds the objects of `SOURCES` to the library as `taper_NAME`, and that to the list `taper_parts`. `OPTIONS` are those of
-# release builds. `TOGETHER`: see above.
+# release builds. `TOGETHER` files are compiled at once: see above.
 function(taper_add_part name)
-  cmake_parse_arguments(part "TOGETHER" "" "OPTIONS;SOURCES" ${ARGN})
+  cmake_parse_arguments(part "" "TOGETHER" "OPTIONS;SOURCES" ${ARGN})
   set(part_name taper_${name})
   set(taper_parts ${taper_parts} ${part_name} PARENT_SCOPE)
   add_library(${part_name} OBJECT ${part_SOURCES})
@@ -42,8 +29,8 @@ function(taper_add_part name)
   if(TAPER_WITH_OPENMP)
     target_link_libraries(${part_name} PRIVATE OpenMP::OpenMP_CXX)
   endif()
-  if(part_TOGETHER)
-    taper_compile_together(${part_name})
+  if(DEFINED part_TOGETHER)
+    taper_compile_together(${part_name} ${part_TOGETHER})
   endif()
   target_sources(taper PRIVATE $<TARGET_OBJECTS:${part_name}>)
   if(BUILD_SHARED_LIBS)

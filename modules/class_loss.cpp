@@ -98,18 +98,18 @@ void nll_backward(const BackwardArgs& args) {
                     class_weight<T>(args), dx.as<T>(), dx.add);
 }
 
-constexpr std::uint32_t kAllInputs = needs_input(0) | needs_input(1) | needs_input(2);
+constexpr std::uint32_t kClassInputs = needs_input(0) | needs_input(1) | needs_input(2);
 
 constexpr Op kIndices{.name = "cross_entropy",
                       .derivative = "dx = (softmax(x) - onehot(target)) dy / targets",
                       .forward = {indices_forward<float>, indices_forward<double>, nullptr},
                       .backward = {indices_backward<float>, indices_backward<double>, nullptr},
-                      .needs = {kAllInputs}};
+                      .needs = {kClassInputs}};
 constexpr Op kProbabilities{.name = "cross_entropy",
                             .derivative = "dx = (softmax(x) - target) dy / rows",
                             .forward = {probabilities_forward<float>, probabilities_forward<double>, nullptr},
                             .backward = {probabilities_backward<float>, probabilities_backward<double>, nullptr},
-                            .needs = {kAllInputs, kAllInputs}};
+                            .needs = {kClassInputs, kClassInputs}};
 constexpr Op kNll{.name = "nll_loss",
                   .derivative = "dx = -onehot(target) dy / targets",
                   .forward = {nll_forward<float>, nll_forward<double>, nullptr},

@@ -86,7 +86,7 @@ std::string place_of(std::int64_t i, const Shape& shape) {
   return cat('[', text, ']');
 }
 
-void check_values(const ForwardArgs& args) {
+void check_rows(const ForwardArgs& args) {
   const std::int64_t rows = args.attributes_as<std::int64_t>();
   const auto& input = args.inputs[0];
   const auto* values = input.as<std::int64_t>();
@@ -97,7 +97,7 @@ void check_values(const ForwardArgs& args) {
 }
 
 void check_indices(const Tensor& input, std::int64_t rows) {
-  detail::run_effect("check index", check_values, {input}, {}, rows);
+  detail::run_effect("check index", check_rows, {input}, {}, rows);
 }
 
 }  // namespace

@@ -133,12 +133,12 @@ void bce_backward(const BackwardArgs& args) {
   if (dt) kernels::bce_with_logits_target_grad(bce_params<T>(args), dy, x, dt.as<T>(), n, dt.add);
 }
 
-constexpr std::uint32_t kAllInputs = needs_input(0) | needs_input(1) | needs_input(2) | needs_input(3);
+constexpr std::uint32_t kLossInputs = needs_input(0) | needs_input(1) | needs_input(2) | needs_input(3);
 constexpr Op kBce{.name = "binary_cross_entropy_with_logits",
                   .derivative = "dx = (sigmoid(x) - t) dy / n",
                   .forward = {bce_forward<float>, bce_forward<double>, nullptr},
                   .backward = {bce_backward<float>, bce_backward<double>, nullptr},
-                  .needs = {kAllInputs, kAllInputs}};
+                  .needs = {kLossInputs, kLossInputs}};
 
 // --- checks ---------------------------------------------------------------------------------------------------------
 

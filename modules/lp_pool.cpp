@@ -19,13 +19,13 @@ namespace {
 constexpr const char* kNames[] = {"lp_pool1d", "lp_pool2d", "lp_pool3d"};
 
 template <class O>
-constexpr const char* kName = kNames[O::kDims - 1];
+constexpr const char* kPoolName = kNames[O::kDims - 1];
 
 template <class O>
 std::array<Window1d, O::kDims> windows_of(const O& options) {
-  const auto windows = checked_windows(kName<O>, WindowKind::average_pool, options);
+  const auto windows = checked_windows(kPoolName<O>, WindowKind::average_pool, options);
   if (options.norm_type == 0 || std::isnan(options.norm_type))
-    fail(ErrorKind::config, kName<O>, ": norm_type must be a number other than 0: expected one, got ",
+    fail(ErrorKind::config, kPoolName<O>, ": norm_type must be a number other than 0: expected one, got ",
          options.norm_type);
   return windows;
 }
@@ -41,9 +41,9 @@ template <class O>
 Shape output_shape(const O& options, const Shape& input) {
   constexpr int N = O::kDims;
   const auto windows = windows_of(options);
-  check_spatial_input(kName<O>, input, N);
+  check_spatial_input(kPoolName<O>, input, N);
   std::array<std::int64_t, N> out;
-  output_size(kName<O>, windows, WindowKind::average_pool, {input.end() - N, std::size_t(N)}, out);
+  output_size(kPoolName<O>, windows, WindowKind::average_pool, {input.end() - N, std::size_t(N)}, out);
   return with_last(input, out);
 }
 
@@ -72,7 +72,7 @@ Tensor maximum(const Tensor& x, const LPPoolOptions<N>& o) {
 
 template <class O>
 Tensor pool_powers(const Tensor& x, const O& options) {
-  check_floating(kName<O>, x.dtype());
+  check_floating(kPoolName<O>, x.dtype());
   output_shape(options, x.shape());
   if (std::isinf(options.norm_type))
     return options.norm_type > 0 ? maximum(abs(x), options) : neg(maximum(neg(abs(x)), options));
@@ -114,8 +114,8 @@ template <class O>
 PoolDescription PowerPool<O>::describe(const Sizes<O::kDims>& input) const {
   const bool averages = std::isfinite(this->options_.norm_type);
   return describe_sliding(
-      {.layer = this->to_string(), .averages = averages, .multiplier = averages ? volume(this->options_) : 1}, kName<O>,
-      windows_of(this->options_), WindowKind::average_pool, input.values);
+      {.layer = this->to_string(), .averages = averages, .multiplier = averages ? volume(this->options_) : 1},
+      kPoolName<O>, windows_of(this->options_), WindowKind::average_pool, input.values);
 }
 
 template class PowerPool<LPPool1dOptions>;

@@ -47,18 +47,18 @@ constexpr Op kUnpool[] = {unpool_op("max_unpool1d"), unpool_op("max_unpool2d"), 
 // --- geometry, for any number of spatial dimensions -----------------------------------------------------------------
 
 template <int N>
-constexpr const char* name_of(const MaxUnpoolOptions<N>&) {
+constexpr const char* function_name(const MaxUnpoolOptions<N>&) {
   return kUnpool[N - 1].name;
 }
 
 template <int N>
 void check(const MaxUnpoolOptions<N>& options) {
   // as of the max pool that is inverted, whose padding a max pool would still check
-  check_options(name_of(options), sliding_windows(options), WindowKind::convolution);
+  check_options(function_name(options), sliding_windows(options), WindowKind::convolution);
   if (!options.output_size) return;
   for (const std::int64_t size : options.output_size->values)
     if (size < 1)
-      fail(ErrorKind::config, name_of(options), ": output_size must be positive: expected >= 1, got ", size);
+      fail(ErrorKind::config, function_name(options), ": output_size must be positive: expected >= 1, got ", size);
 }
 
 std::string in_dimension(int d, int n) { return n > 1 ? cat(" in dimension ", d) : ""; }
@@ -73,7 +73,7 @@ std::optional<std::int64_t> default_size(const Window1d& w, std::int64_t length)
 /// The output's extent in dimension `d` over an input of `length`.
 template <int N>
 std::int64_t output_extent(const MaxUnpoolOptions<N>& options, const Window1d& w, std::int64_t length, int d) {
-  const char* where = name_of(options);
+  const char* where = function_name(options);
   const auto size = default_size(w, length);
   if (!size)
     fail(ErrorKind::shape, where, ": output size overflows 64 bits: expected a size below 2^63, got input size ",
@@ -96,9 +96,9 @@ std::int64_t output_extent(const MaxUnpoolOptions<N>& options, const Window1d& w
 template <int N>
 Shape output_shape(const MaxUnpoolOptions<N>& options, const Shape& input) {
   check(options);
-  check_spatial_input(name_of(options), input, N);
+  check_spatial_input(function_name(options), input, N);
   const std::span<const std::int64_t> in(input.end() - N, std::size_t(N));
-  check_adaptive_input(name_of(options), in);
+  check_adaptive_input(function_name(options), in);
   const auto windows = sliding_windows(options);
   std::array<std::int64_t, N> out;
   for (int d = 0; d < N; ++d)
@@ -111,7 +111,7 @@ struct IndexCheck {
   std::int64_t out;
 };
 
-void check_values(const ForwardArgs& args) {
+void check_places(const ForwardArgs& args) {
   const auto [where, out] = args.attributes_as<IndexCheck>();
   const auto* values = args.inputs[0].as<std::int64_t>();
   const std::int64_t bad = kernels::find_bad_index(values, args.inputs[0].numel, out);
@@ -126,7 +126,7 @@ void check_indices(const char* where, const Tensor& indices, const Shape& input,
     fail(ErrorKind::type, where, ": indices must be whole numbers: expected int64, got ", indices.dtype());
   if (!(indices.shape() == input))
     fail(ErrorKind::shape, where, ": indices do not fit the input: expected ", input, ", got ", indices.shape());
-  detail::run_effect("check index", check_values, {indices}, {}, IndexCheck{where, p.out});
+  detail::run_effect("check index", check_places, {indices}, {}, IndexCheck{where, p.out});
 }
 
 template <int N>
@@ -188,7 +188,7 @@ template <int N>
 Shape MaxUnpool<N>::infer(Options& options, std::span<const Shape> inputs) {
   const Shape output = output_shape(options, inputs[0]);
   if (!(inputs[1] == inputs[0]))
-    fail(ErrorKind::shape, name_of(options), ": indices do not fit the input: expected ", batched_text(inputs[0]),
+    fail(ErrorKind::shape, function_name(options), ": indices do not fit the input: expected ", batched_text(inputs[0]),
          ", got ", batched_text(inputs[1]));
   return output;
 }

@@ -55,7 +55,7 @@ std::int64_t directions(bool bidirectional) { return bidirectional ? 2 : 1; }
 // --- running --------------------------------------------------------------------------------------------------------
 
 /// What a call computes from: the input, the weights of all layers, the states or nothing.
-struct Call {
+struct RnnCall {
   CellKind cell;
   const char* where;
   std::span<const RecurrentWeights> weights;
@@ -71,7 +71,7 @@ struct Call {
   Shape states(std::int64_t size) const { return states_shape(geometry, std::int64_t(weights.size()), size); }
 };
 
-void check_call(Call& call, const Tensor& input, const LSTMState& state) {
+void check_call(RnnCall& call, const Tensor& input, const LSTMState& state) {
   const char* const where = call.where;
   check_floating(where, input.dtype());
   call.geometry = geometry_of(where, input.shape(), call.settings.batch_first);
@@ -105,7 +105,7 @@ void check_call(Call& call, const Tensor& input, const LSTMState& state) {
 }
 
 /// The state of one layer and direction, [N, size].
-Tensor state_at(const Call& call, const Tensor& states, std::int64_t size, std::size_t i, DType dtype) {
+Tensor state_at(const RnnCall& call, const Tensor& states, std::int64_t size, std::size_t i, DType dtype) {
   const Shape shape{call.geometry.batch, size};
   if (!states.defined()) return zeros(shape, dtype);
   return states.select(0, std::int64_t(i)).reshape(shape);
@@ -118,7 +118,7 @@ struct Finals {
 };
 
 /// One layer in one direction: [steps, batch, ..] or [batch, steps, ..] as `x` is.
-Tensor run_direction(const Call& call, const Tensor& x, std::size_t i, const LSTMState& state, Finals& finals) {
+Tensor run_direction(const RnnCall& call, const Tensor& x, std::size_t i, const LSTMState& state, Finals& finals) {
   const auto [steps, batch, input_size, batched] = call.geometry;
   const bool reverse = i % call.directions() > 0, time_first = call.time_first();
   const RecurrentParams params{call.cell, !time_first,      reverse,     steps,
@@ -135,7 +135,7 @@ Tensor run_direction(const Call& call, const Tensor& x, std::size_t i, const LST
   return y;
 }
 
-LSTMResult run(Call call, const Tensor& input, const LSTMState& state, bool with_states) {
+LSTMResult run(RnnCall call, const Tensor& input, const LSTMState& state, bool with_states) {
   check_call(call, input, state);
   Finals finals{with_states, {}, {}};
   Tensor x = input;

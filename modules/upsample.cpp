@@ -100,7 +100,7 @@ constexpr Op kInterpolate{.name = kName,
 
 // --- geometry, for any number of spatial dimensions -----------------------------------------------------------------
 
-const char* name_of(UpsampleMode mode) { return names_of(mode)[std::size_t(mode)]; }
+const char* mode_name(UpsampleMode mode) { return names_of(mode)[std::size_t(mode)]; }
 
 /// The spatial dimensions that an interpolating mode is for; 0 for modes that are for any.
 int dimensions_of(UpsampleMode mode) {
@@ -128,7 +128,7 @@ void check_options(const UpsampleOptions& o) {
   if (o.align_corners && dimensions_of(o.mode) == 0)
     fail(ErrorKind::config, kName,
          ": align_corners needs an interpolating mode: expected mode linear, bilinear, trilinear or bicubic, got ",
-         name_of(o.mode));
+         mode_name(o.mode));
   if (o.recompute_scale_factor.value_or(false) && o.size.given())
     fail(ErrorKind::config, kName, ": recompute_scale_factor needs a scale_factor: expected scale_factor, got size");
   for (int d = 0; d < o.size.count; ++d)
@@ -146,8 +146,8 @@ void check_dimensions(const UpsampleOptions& o, std::string (*text)(const Shape&
          text(input));
   if (dimensions_of(o.mode) != 0 && dimensions_of(o.mode) != dims)
     fail(ErrorKind::shape, kName, ": mode does not fit the input: expected ",
-         name_of(UpsampleMode(int(UpsampleMode::linear) + dims - 1)), " for ", rank, "-D ", text(input), ", got ",
-         name_of(o.mode));
+         mode_name(UpsampleMode(int(UpsampleMode::linear) + dims - 1)), " for ", rank, "-D ", text(input), ", got ",
+         mode_name(o.mode));
   const auto check_count = [&](const char* key, int count) {
     if (count > 1 && count != dims)
       fail(ErrorKind::shape, kName, ": ", key, " does not fit the input: expected ",

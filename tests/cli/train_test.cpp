@@ -20,8 +20,8 @@ using nlohmann::json;
 namespace {
 
 /// A folder with 61 points in the plane, in two classes that a line parts, and a config for them.
-struct Training : TempFolder {
-  Training() {
+struct TrainingFolder : TempFolder {
+  TrainingFolder() {
     manual_seed(7);
     const Tensor x = randn({61, 2});
     const auto values = x.to_vector<float>();
@@ -61,7 +61,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("train leaves a run directory and says on standard output where") {
-  const Training folder;
+  const TrainingFolder folder;
   const Outcome outcome = folder.run({"train", "c.json"});
   CHECK(outcome.exit == 0);
   CHECK(outcome.out == "runs/c/0001\n");
@@ -84,7 +84,7 @@ TEST_CASE("train leaves a run directory and says on standard output where") {
 }
 
 TEST_CASE("a bar is drawn within the width, and not where nobody sees it move") {
-  const Training folder;
+  const TrainingFolder folder;
   const Outcome drawn = folder.run({"train", "c.json", "--out", "a", "--progress", "bar", "--epochs", "2"});
   const std::size_t at = drawn.err.find("\r\x1b[Kepoch 1/2 ");
   REQUIRE(at != std::string::npos);
@@ -102,7 +102,7 @@ TEST_CASE("a bar is drawn within the width, and not where nobody sees it move") 
 }
 
 TEST_CASE("eval and predict use a run or a checkpoint") {
-  const Training folder;
+  const TrainingFolder folder;
   REQUIRE(folder.run({"train", "c.json", "-q", "--out", "a"}).exit == 0);
   const std::string test = slurp(folder / "a/eval/test.json");
   CHECK(folder.run({"eval", "a", "--json"}).out == test);
@@ -130,7 +130,7 @@ TEST_CASE("eval and predict use a run or a checkpoint") {
 }
 
 TEST_CASE("predict gives a table's classes back under their names") {
-  const Training folder;
+  const TrainingFolder folder;
   REQUIRE(folder.run({"train", "t.json", "-q", "--out", "a"}).exit == 0);
   const auto rows = lines_of(folder.run({"predict", "a/checkpoints/last.safetensors", "set.csv"}).out);
   REQUIRE(rows.size() == 62);
@@ -139,7 +139,7 @@ TEST_CASE("predict gives a table's classes back under their names") {
 }
 
 TEST_CASE("a quality gate that is not met ends with 3 after everything is written") {
-  const Training folder;
+  const TrainingFolder folder;
   const Outcome missed = folder.run(
       {"train", "c.json", "-q", "--out", "a", "--epochs", "1", "--fail-under", "acc=1.01", "--fail-under", "loss=100"});
   CHECK(missed.exit == 3);
@@ -149,7 +149,7 @@ TEST_CASE("a quality gate that is not met ends with 3 after everything is writte
   CHECK(slurp(folder / "a/eval/test.json") != "");
   CHECK(folder.run({"train", "c.json", "-q", "--out", "b", "--fail-under", "f1=0.5"}).exit == 0);
   folder.write("v.json", [] {
-    std::string text = Training::config("{\"path\": \"set.npz\"}");
+    std::string text = TrainingFolder::config("{\"path\": \"set.npz\"}");
     const std::string test = R"(, "test": {"path": "set.npz"})";
     return text.erase(text.find(test), test.size());
   }());
@@ -160,7 +160,7 @@ TEST_CASE("a quality gate that is not met ends with 3 after everything is writte
 }
 
 TEST_CASE("a training stopped by a signal says how to go on, and ends with the same bytes") {
-  const Training folder;
+  const TrainingFolder folder;
   for (const int number : {SIGINT, SIGTERM}) {
     const std::string stopped = "stopped" + std::to_string(number);
     Program program(folder.path(), {"train", "c.json", "--out", stopped, "--epochs", "50"});
@@ -181,7 +181,7 @@ TEST_CASE("a training stopped by a signal says how to go on, and ends with the s
 }
 
 TEST_CASE("train refuses what cannot be meant") {
-  const Training folder;
+  const TrainingFolder folder;
   struct Wrong {
     std::vector<std::string> arguments;
     int exit;
@@ -235,7 +235,7 @@ TEST_CASE("train refuses what cannot be meant") {
 }
 
 TEST_CASE("a run directory that cannot be written is refused before training") {
-  const Training folder;
+  const TrainingFolder folder;
   folder.write("file", "");
   const Outcome outcome = folder.run({"train", "c.json", "--out", "file/run"});
   CHECK(outcome.exit == 1);
@@ -249,7 +249,7 @@ TEST_CASE("a run directory that cannot be written is refused before training") {
 }
 
 TEST_CASE("a training whose reader left goes on to its end") {
-  const Training folder;
+  const TrainingFolder folder;
   const std::string fifo = folder / "pipe";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK);

@@ -38,7 +38,7 @@ bool has_tree(const std::string& text) {
   return parse_json(diagnostics).has_value();
 }
 
-Document parsed(const std::string& text) {
+Document document_of(const std::string& text) {
   Diagnostics diagnostics(Source("m.json", text));
   auto document = parse_json(diagnostics);
   REQUIRE(diagnostics.empty());
@@ -49,17 +49,17 @@ Document parsed(const std::string& text) {
 
 TEST_CASE("a JSON text becomes a tree that keeps the order of its keys") {
   const Document document =
-      parsed("\xEF\xBB\xBF {\"z\": [1, -2.5e3, true],\r\n \"a\": {\"\\u00e9\\ud83d\\ude00\": null}} \n");
+      document_of("\xEF\xBB\xBF {\"z\": [1, -2.5e3, true],\r\n \"a\": {\"\\u00e9\\ud83d\\ude00\": null}} \n");
   CHECK(document.root().dump() == "{\"z\":[1,-2500.0,true],\"a\":{\"é😀\":null}}");
-  CHECK(parsed("3").root() == 3);
-  CHECK(parsed("9223372036854775807").root().get<std::int64_t>() == INT64_MAX);
-  CHECK(parsed("[4294967298]").root()[0].get<std::int64_t>() == 4294967298);
-  CHECK(parsed("[5e-324, 1.7976931348623157e308, 0e9999999999999999999]").root().size() == 3);
+  CHECK(document_of("3").root() == 3);
+  CHECK(document_of("9223372036854775807").root().get<std::int64_t>() == INT64_MAX);
+  CHECK(document_of("[4294967298]").root()[0].get<std::int64_t>() == 4294967298);
+  CHECK(document_of("[5e-324, 1.7976931348623157e308, 0e9999999999999999999]").root().size() == 3);
 }
 
 TEST_CASE("every value and key is found by its pointer, or what is nearest to it") {
   const std::string text = "{\"a/b\": [10, {\"c~d\": \"x\"}],\n \"\\u0065\": 7}";
-  const Document document = parsed(text);
+  const Document document = document_of(text);
   const auto at = [&](const Place& place) {
     return text.substr(place.span->begin, place.span->end - place.span->begin);
   };
@@ -80,7 +80,7 @@ TEST_CASE("every value and key is found by its pointer, or what is nearest to it
 }
 
 TEST_CASE("a value that is set has an origin in place of a position") {
-  Document document = parsed(R"({"layers": [{"x": 1}, {"y": 2}], "n": 3})");
+  Document document = document_of(R"({"layers": [{"x": 1}, {"y": 2}], "n": 3})");
   CHECK(document.set("/layers/1", {{"k", 2.5}}, "--set layers[1]"));
   CHECK(document.set("/layers/1/k", 11, "--set layers[1].k"));
   CHECK(document.set("/new", "v", "--set new"));

@@ -5,19 +5,15 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "support/test_ops.hpp"
+#include "support/values.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
 
 using namespace taper;
 using test::leaf;
+using test::Values;
+using test::values;
 using test::without_positions;
-
-namespace {
-
-std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
-using Values = std::vector<double>;
-
-}  // namespace
 
 // --- what is refused ------------------------------------------------------------------------------------------------
 

@@ -1,34 +1,19 @@
 #include "support/catch.hpp"
+#include "support/in_place.hpp"
 #include "support/message_of.hpp"
 #include "support/test_ops.hpp"
 #include "taper/creation.hpp"
 #include "taper/ops.hpp"
 
 using namespace taper;
+using test::InPlace;
+using test::kInPlace;
 using test::leaf;
 using test::without_positions;
 
 // Values that an operation saved for its gradient and that are changed in place before it.
 
 namespace {
-
-struct InPlace {
-  const char* name;
-  void (*change)(const Tensor&);
-};
-
-const InPlace kInPlace[] = {
-    {"add_", [](const Tensor& t) { t.add_(ones_like(t)); }},
-    {"add_ scaled", [](const Tensor& t) { t.add_(ones_like(t), 2); }},
-    {"add_ number", [](const Tensor& t) { t.add_(1); }},
-    {"sub_", [](const Tensor& t) { t.sub_(ones_like(t)); }},
-    {"mul_", [](const Tensor& t) { t.mul_(full_like(t, 2)); }},
-    {"mul_ number", [](const Tensor& t) { t.mul_(2); }},
-    {"div_", [](const Tensor& t) { t.div_(full_like(t, 2)); }},
-    {"zero_", [](const Tensor& t) { t.zero_(); }},
-    {"fill_", [](const Tensor& t) { t.fill_(3); }},
-    {"copy_", [](const Tensor& t) { t.copy_(ones_like(t)); }},
-};
 
 /// An operation that saves: `input` says whether its input (else its output) is what the gradient reads.
 struct Saves {

@@ -2,6 +2,7 @@
 
 #include "base/memory.hpp"
 #include "support/catch.hpp"
+#include "support/in_place.hpp"
 #include "support/kernel_check.hpp"
 #include "support/layer_case.hpp"
 #include "support/layer_variations.hpp"
@@ -13,6 +14,8 @@
 using namespace taper;
 using nlohmann::json;
 using nn::LayerType;
+using test::InPlace;
+using test::kInPlace;
 
 // Faults of other frameworks with recording and differentiation, tried on every layer and loss. The tag is the row of
 // the list in tests/faults/README.md.
@@ -22,7 +25,7 @@ namespace {
 using Inputs = std::vector<Tensor>;
 
 /// A layer or a loss as a function of its inputs, made anew for every trial.
-struct Subject {
+struct FaultSubject {
   std::string name;
   taper::Shared<nn::Module> module;
   Inputs inputs;  ///< leaves
@@ -30,8 +33,8 @@ struct Subject {
   Tensor operator()(const Inputs& x) const { return test::call(*module, x); }
 };
 
-std::vector<Subject> all_subjects() {
-  std::vector<Subject> subjects;
+std::vector<FaultSubject> all_subjects() {
+  std::vector<FaultSubject> subjects;
   for (const LayerType& type : nn::layer_types())
     for (const json& options : test::variations(type, 1))
       subjects.push_back(
@@ -45,7 +48,7 @@ std::vector<Subject> all_subjects() {
 }
 
 /// The gradients of all leaves after a backward from the sum of products with fixed numbers.
-std::vector<double> gradients(const Subject& subject) {
+std::vector<double> gradients(const FaultSubject& subject) {
   std::vector<double> all;
   const auto take = [&](const Tensor& leaf) {
     if (!leaf.requires_grad() || !leaf.grad().defined()) return;
@@ -57,7 +60,7 @@ std::vector<double> gradients(const Subject& subject) {
   return all;
 }
 
-void drop_gradients(const Subject& subject) {
+void drop_gradients(const FaultSubject& subject) {
   subject.module->zero_grad();
   for (const Tensor& input : subject.inputs) input.zero_grad();
 }
@@ -69,25 +72,8 @@ Inputs recorded(const Inputs& leaves) {
   return results;
 }
 
-struct InPlace {
-  const char* name;
-  void (*change)(const Tensor&);
-};
-const InPlace kInPlace[] = {
-    {"add_", [](const Tensor& t) { t.add_(ones_like(t)); }},
-    {"add_ number", [](const Tensor& t) { t.add_(1); }},
-    {"sub_", [](const Tensor& t) { t.sub_(ones_like(t)); }},
-    {"mul_", [](const Tensor& t) { t.mul_(full_like(t, 3)); }},
-    {"mul_ number", [](const Tensor& t) { t.mul_(3); }},
-    {"div_", [](const Tensor& t) { t.div_(full_like(t, 3)); }},
-    {"zero_", [](const Tensor& t) { t.zero_(); }},
-    {"fill_", [](const Tensor& t) { t.fill_(0.3); }},
-    {"copy_", [](const Tensor& t) { t.copy_(full_like(t, 0.7)); }},
-    {"a view's add_", [](const Tensor& t) { t.reshape({-1}).add_(1); }},
-};
-
 /// Changes one tensor of a recorded step in place. Backward must refuse, or not have needed it: give `expected`.
-std::string trial(const Subject& subject, const InPlace& in_place, std::size_t which,
+std::string trial(const FaultSubject& subject, const InPlace& in_place, std::size_t which,
                   const std::vector<double>& expected) {
   drop_gradients(subject);
   const Inputs inputs = recorded(subject.inputs);
@@ -148,7 +134,7 @@ TEST_CASE("a loop of steps that keep their graph gives back its memory every tim
 }
 
 TEST_CASE("no layer or loss keeps memory, differentiated or not (pytorch 25340, 10222; oneflow 4707)", "[fault-101]") {
-  for (const Subject& subject : all_subjects()) {
+  for (const FaultSubject& subject : all_subjects()) {
     INFO(subject.name);
     const auto step = [&](bool differentiate) {
       const Tensor y = subject(subject.inputs);
@@ -168,7 +154,7 @@ TEST_CASE(
     "a value changed in place before backward is refused or was not needed, in every layer and loss (pytorch 14571)",
     "[fault-102]") {
   int refused_or_right = 0;
-  for (const Subject& subject : all_subjects()) {
+  for (const FaultSubject& subject : all_subjects()) {
     drop_gradients(subject);
     const Tensor y = subject(recorded(subject.inputs));
     if (!y.requires_grad()) continue;
@@ -189,7 +175,7 @@ TEST_CASE("a trial of a change in place notices wrong gradients", "[fault-102]")
   struct Unguarded : nn::Module {
     Tensor forward(const Tensor& x) override { return x * tensor({2.0, x.to_vector<double>()[0]}, DType::float64); }
   };
-  Subject subject{"Unguarded", Shared<Unguarded>::make(), {tensor({1.5, 2.5}, DType::float64).requires_grad_()}};
+  FaultSubject subject{"Unguarded", Shared<Unguarded>::make(), {tensor({1.5, 2.5}, DType::float64).requires_grad_()}};
   const std::vector<double> others{1.0, 2.0};
   CHECK(trial(subject, kInPlace[1], 1, others) == "wrong gradients, and no error");
 }
@@ -211,7 +197,7 @@ TEST_CASE("threads that differentiate over shared parameters add up to the right
 
 TEST_CASE("backward without a graph, a gradient or its saved values is refused for every layer and loss",
           "[fault-106]") {
-  for (const Subject& subject : all_subjects()) {
+  for (const FaultSubject& subject : all_subjects()) {
     INFO(subject.name);
     drop_gradients(subject);
     const Tensor y = subject(subject.inputs);

@@ -15,14 +15,14 @@ using test::message_of;
 
 namespace {
 
-struct Norm {
+struct NormFunction {
   const char* name;
   Tensor (*call)(const Tensor& x, const Tensor& weight, const Tensor& bias);
 };
 
 Tensor statistics(const Tensor& x, double value) { return full({x.size(1)}, value); }
 
-const Norm kChannelNorms[] = {
+const NormFunction kChannelNorms[] = {
     {"batch_norm in training",
      [](const Tensor& x, const Tensor& w, const Tensor& b) {
        return F::batch_norm(x, Tensor(), Tensor(), w, b, {.training = true});
@@ -33,7 +33,7 @@ const Norm kChannelNorms[] = {
      [](const Tensor& x, const Tensor& w, const Tensor& b) { return F::instance_norm(x, Tensor(), Tensor(), w, b); }},
     {"group_norm", [](const Tensor& x, const Tensor& w, const Tensor& b) { return F::group_norm(x, 2, w, b); }},
 };
-const Norm kRowNorms[] = {
+const NormFunction kRowNorms[] = {
     {"layer_norm",
      [](const Tensor& x, const Tensor& w, const Tensor& b) { return F::layer_norm(x, {x.size(-1)}, w, b); }},
     {"rms_norm", [](const Tensor& x, const Tensor& w, const Tensor&) { return F::rms_norm(x, {x.size(-1)}, w); }},
@@ -43,7 +43,7 @@ const Norm kRowNorms[] = {
 
 TEST_CASE("a scale or shift of another length than the channels is refused (CVE-2021-29583)", "[fault-85]") {
   const Tensor x = ones({3, 6, 5}), rows = ones({3, 5, 6});
-  const auto refused = [](const Norm& norm, const Tensor& input, bool bias) {
+  const auto refused = [](const NormFunction& norm, const Tensor& input, bool bias) {
     for (const std::int64_t n : {0, 1, 5, 7}) {
       INFO(norm.name << " with " << n);
       const std::string of_weight = message_of([&] { norm.call(input, ones({n}), Tensor()); });
@@ -55,12 +55,12 @@ TEST_CASE("a scale or shift of another length than the channels is refused (CVE-
       CHECK(of_bias.find(": expected [6], got [" + std::to_string(n) + "]") != std::string::npos);
     }
   };
-  for (const Norm& norm : kChannelNorms) refused(norm, x, true);
-  for (const Norm& norm : kRowNorms) refused(norm, rows, std::string(norm.name) != "rms_norm");
+  for (const NormFunction& norm : kChannelNorms) refused(norm, x, true);
+  for (const NormFunction& norm : kRowNorms) refused(norm, rows, std::string(norm.name) != "rms_norm");
 }
 
 TEST_CASE("an input of no elements is never divided by (CVE-2021-29555)", "[fault-85]") {
-  const auto empty_or_refused = [](const Norm& norm, const Shape& shape) {
+  const auto empty_or_refused = [](const NormFunction& norm, const Shape& shape) {
     INFO(norm.name << " of " << to_string(shape));
     const Tensor x = zeros(shape).requires_grad_();
     std::string sentence = "no error";
@@ -75,12 +75,13 @@ TEST_CASE("an input of no elements is never divided by (CVE-2021-29555)", "[faul
     }
   };
   for (const Shape& shape : {Shape{1, 2, 1, 0}, Shape{0, 2, 3}, Shape{3, 2, 0}, Shape{0, 2, 0}, Shape{1, 0, 3}})
-    for (const std::span<const Norm> list : {std::span<const Norm>(kChannelNorms), std::span<const Norm>(kRowNorms)})
-      for (const Norm& norm : list) empty_or_refused(norm, shape);
+    for (const std::span<const NormFunction> list :
+         {std::span<const NormFunction>(kChannelNorms), std::span<const NormFunction>(kRowNorms)})
+      for (const NormFunction& norm : list) empty_or_refused(norm, shape);
 }
 
 TEST_CASE("values that are all alike give the shift, not NaN") {
-  for (const Norm& norm : kChannelNorms) {
+  for (const NormFunction& norm : kChannelNorms) {
     INFO(norm.name);
     const Tensor x = full({3, 4, 5}, 1e6), b = tensor({1.5, -2.5, 3.5, 0.25});
     const Tensor y = norm.call(x, full({4}, 2), b);

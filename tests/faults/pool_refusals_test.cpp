@@ -15,7 +15,7 @@ using pools::kSliding;
 
 namespace {
 
-constexpr std::int64_t kTop = INT64_MAX;
+constexpr std::int64_t kLargest = INT64_MAX;
 
 /// `value` in the last of `n` places, `rest` in the others; the value itself for one place.
 json last(int n, const json& value, const json& rest) {
@@ -125,7 +125,8 @@ TEST_CASE("a dilated kernel beyond 63 bits is refused as an overflow (pytorch 73
 TEST_CASE("the stride is named first when kernel and stride are absurd (pytorch 145065)", "[fault-11]") {
   for (const PoolKind& pool : kSliding) {
     INFO(pool.op);
-    CHECK(pool.refusal(with_extents({2, 1}, pool.dims), {{"kernel_size", kTop}, {"stride", -1}, {"ceil_mode", true}}) ==
+    CHECK(pool.refusal(with_extents({2, 1}, pool.dims),
+                       {{"kernel_size", kLargest}, {"stride", -1}, {"ceil_mode", true}}) ==
           "stride must be positive: expected >= 1, got -1");
   }
 }
@@ -233,7 +234,7 @@ TEST_CASE("enormous adaptive output sizes overflow before memory is taken (pytor
           "[fault-57]") {
   for (const PoolKind& pool : kAdaptive)
     for (const std::int64_t size :
-         {std::int64_t{9132760301568586890}, std::int64_t{0x3FFFFFFFFFFFFFFF}, std::int64_t{1250999896765}, kTop}) {
+         {std::int64_t{9132760301568586890}, std::int64_t{0x3FFFFFFFFFFFFFFF}, std::int64_t{1250999896765}, kLargest}) {
       if (pool.dims == 1 && size < std::int64_t{1} << 60) continue;
       INFO(pool.op << " to " << size);
       const std::string sentence = message_of([&] {

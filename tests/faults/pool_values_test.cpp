@@ -6,6 +6,7 @@
 #include "support/kernel_check.hpp"
 #include "support/numbers.hpp"
 #include "support/pools.hpp"
+#include "support/values.hpp"
 #include "taper/autograd.hpp"
 
 using namespace taper;
@@ -18,8 +19,6 @@ using pools::kSliding;
 // tests/faults/README.md.
 
 namespace {
-
-using Values = std::vector<double>;
 
 const PoolKind& kind(const std::string& type) {
   for (const auto& list : {std::span(kSliding), std::span(kAdaptive)})
@@ -36,8 +35,6 @@ Values gradient(const PoolKind& pool, const Tensor& x, const json& options) {
   pool(leaf, options).sum().backward();
   return leaf.grad().to_vector<double>();
 }
-
-Values values(const Tensor& x) { return x.to_vector<double>(); }
 
 bool all_finite(const Values& list) {
   for (const double value : list)

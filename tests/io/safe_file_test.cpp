@@ -60,13 +60,13 @@ struct Faults {
   ~Faults() { file_calls = real; }
 };
 
-const std::vector<std::string_view> kPieces = {"new ", "content ", "", "of the file"};
+const std::vector<std::string_view> kFileParts = {"new ", "content ", "", "of the file"};
 const std::string kNew = "new content of the file", kOld = "old content";
 
 int calls_of_one_write() {
   const TempFolder folder;
   Faults count(-1, Faults::fail);
-  write_file(folder / "a", kPieces);
+  write_file(folder / "a", kFileParts);
   return Faults::calls;
 }
 
@@ -74,7 +74,7 @@ int calls_of_one_write() {
 
 TEST_CASE("a written file holds the pieces in order, and nothing else is left in the folder") {
   const TempFolder folder;
-  write_file(folder / "a", kPieces);
+  write_file(folder / "a", kFileParts);
   CHECK(slurp(folder / "a") == kNew);
   write_file(folder / "a", "");
   CHECK(slurp(folder / "a").empty());
@@ -102,7 +102,7 @@ TEST_CASE("any call of a save may fail: the old file stays whole and no temporar
     std::string message;
     {
       Faults faults(at, Faults::fail, number);
-      message = test::message_of([&] { write_file(folder / "a", kPieces); });
+      message = test::message_of([&] { write_file(folder / "a", kFileParts); });
     }
     CAPTURE(at, number, Faults::last_call, message);
     CHECK(message.starts_with(folder / "a: cannot write: "));
@@ -120,7 +120,7 @@ TEST_CASE("interrupted calls are repeated and short writes continued") {
       folder.write("a", kOld);
       const Faults faults(at, act);
       CAPTURE(at, int(act));
-      CHECK_NOTHROW(write_file(folder / "a", kPieces));
+      CHECK_NOTHROW(write_file(folder / "a", kFileParts));
       CHECK(slurp(folder / "a") == kNew);
       CHECK(folder.list() == std::vector<std::string>{"a"});
     }
@@ -131,12 +131,12 @@ TEST_CASE("a file system that cannot reserve space or sync a folder is written t
   const TempFolder folder;
   {
     const Faults faults(1, Faults::fail, EOPNOTSUPP);
-    write_file(folder / "a", kPieces);
+    write_file(folder / "a", kFileParts);
     CHECK(Faults::last_call == "allocate");
   }
   {
     const Faults faults(9, Faults::fail, EINVAL);
-    write_file(folder / "a", kPieces);
+    write_file(folder / "a", kFileParts);
     CHECK(Faults::last_call == "sync");
   }
   CHECK(slurp(folder / "a") == kNew);
@@ -150,7 +150,7 @@ TEST_CASE("a process killed at any call leaves the old file or the new one, and 
     const pid_t child = ::fork();
     if (child == 0) {
       const Faults faults(at, Faults::kill);
-      write_file(folder / "a", kPieces);
+      write_file(folder / "a", kFileParts);
       ::_exit(0);
     }
     int status = 0;

@@ -12,11 +12,11 @@ namespace {
 
 /// One forward and backward, of numbers whose products do not cancel, so that the largest result is a fair measure.
 template <class T>
-struct Call {
+struct ConvCall {
   std::vector<T> x, w, b, dy;
   std::vector<T> y, dx, dw, db;
 
-  explicit Call(const ConvCase& c)
+  explicit ConvCall(const ConvCase& c)
       : x(test::numbers<T>(c.input().numel(), 1, -1, 2)),
         w(test::numbers<T>(c.weight().numel(), 2, -1, 2)),
         b(test::numbers<T>(c.bias ? c.conv.out_channels : 0, 3, -1, 2)),
@@ -36,7 +36,7 @@ struct Call {
 /// The largest error of the output and of all gradients, in units of what the type allows.
 template <class T>
 double error_of(const ConvCase& c) {
-  const Call<T> call(c);
+  const ConvCall<T> call(c);
   const auto y = oracle::conv_forward(c.conv, call.x, call.w, call.b);
   auto g = oracle::conv_backward(c.conv, call.x, call.w, call.dy);
   if (!c.bias) g.db.clear();
@@ -119,7 +119,7 @@ TEST_CASE("forward and backward of a convolution are adjoint in the input and in
     c.bias = false;
     if (!c.legal()) continue;
     ++made;
-    const Call<double> call(c);
+    const ConvCall<double> call(c);
     const double forward = dot(call.y, call.dy);
     double scale = 1;
     for (std::size_t i = 0; i < call.y.size(); ++i) scale += std::abs(call.y[i] * call.dy[i]);
@@ -138,7 +138,7 @@ TEST_CASE("a convolution is the product with its Toeplitz matrix") {
     c.bias = false;
     if (!c.legal() || c.conv.batch == 0) continue;
     ++made;
-    const Call<double> call(c);
+    const ConvCall<double> call(c);
     const Tensor matrix = from_data(toeplitz(c, call.w), {c.output().numel(), c.input().numel()});
     const Tensor y = matmul(matrix, from_data(call.x, {c.input().numel()}));
     const Tensor dx = matmul(from_data(call.dy, {c.output().numel()}), matrix);
@@ -156,11 +156,11 @@ TEMPLATE_TEST_CASE("unit dimensions change no bit of a convolution", "", float, 
     ConvCase c = test::draw_conv(random, 1 + made % 2, 19, 5);
     if (!c.legal()) continue;
     ++made;
-    const Call<TestType> few(c);
+    const ConvCall<TestType> few(c);
     // The dimensions in front hold what an unused one holds: extent, kernel and stride 1, no padding.
     for (++c.dims; c.dims <= 3; ++c.dims) {
       if (!c.legal()) FAIL(c.text());
-      const Call<TestType> more(c);
+      const ConvCall<TestType> more(c);
       if (!(more.y == few.y && more.dx == few.dx && more.dw == few.dw && more.db == few.db))
         problems.push_back(c.text());
     }
@@ -179,7 +179,7 @@ TEMPLATE_TEST_CASE("convolutions of any geometry have the same bits for one, two
     large += c.output().numel() * c.weight().numel() / c.conv.out_channels > 1000000;
     CAPTURE(c.text());
     REQUIRE(test::same_on_any_threads([&] {
-      const Call<TestType> call(c);
+      const ConvCall<TestType> call(c);
       auto all = call.y;
       for (const auto* part : {&call.dx, &call.dw, &call.db}) all.insert(all.end(), part->begin(), part->end());
       return all;

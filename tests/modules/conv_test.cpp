@@ -21,8 +21,8 @@ namespace {
 using Numbers = std::vector<double>;
 
 /// conv1d of 1, 2, ... , with the gradient 1, 2, ...
-struct Run {
-  Run(const Shape& shape, const Tensor& w, const Tensor& b, const nn::Conv1dFuncOptions& options) {
+struct ConvRun {
+  ConvRun(const Shape& shape, const Tensor& w, const Tensor& b, const nn::Conv1dFuncOptions& options) {
     const Tensor x = counted(1, shape).requires_grad_();
     const Tensor result = F::conv1d(x, w, b, options);
     result.backward(counted(1, result.shape()));
@@ -33,33 +33,33 @@ struct Run {
 };
 
 Numbers padded_with(PadMode mode) {
-  return Run({1, 4}, tensor({{{1, 0, 0}}}, DType::float64), Tensor(), {.padding = 1, .padding_mode = mode}).y;
+  return ConvRun({1, 4}, tensor({{{1, 0, 0}}}, DType::float64), Tensor(), {.padding = 1, .padding_mode = mode}).y;
 }
 
 }  // namespace
 
 TEST_CASE("conv1d gives PyTorch's values and gradients") {
   const Tensor w = tensor({{{1, -1, 2}}, {{.5, 0, 1}}}, DType::float64), b = tensor({.1, -.2}, DType::float64);
-  const Run strided({1, 1, 5}, w, b, {.stride = 2, .padding = 1});
+  const ConvRun strided({1, 1, 5}, w, b, {.stride = 2, .padding = 1});
   CHECK(relative_error(strided.y, {3.1, 7.1, -.9, 1.8, 4.8, 1.8}) < 1e-15);
   CHECK(strided.dx == Numbers{-1, 10.5, -2, 15, -3});
-  const Run dilated({1, 1, 7}, w, b, {.dilation = 2});
+  const ConvRun dilated({1, 1, 7}, w, b, {.dilation = 2});
   CHECK(relative_error(dilated.y, {8.1, 10.1, 12.1, 5.3, 6.8, 8.3}) < 1e-15);
   CHECK(dilated.dx == Numbers{3, 4.5, 5, -2, 3, 9, 12});
-  const Run grouped({1, 2, 4}, tensor({{{1, 2}}, {{3, 4}}}, DType::float64), Tensor(), {.groups = 2});
+  const ConvRun grouped({1, 2, 4}, tensor({{{1, 2}}, {{3, 4}}}, DType::float64), Tensor(), {.groups = 2});
   CHECK(grouped.y == Numbers{5, 8, 11, 39, 46, 53});
   CHECK(grouped.dx == Numbers{1, 4, 7, 6, 12, 31, 38, 24});
 }
 
 TEST_CASE("padding same keeps the length, an odd extra zero going to the right") {
   const Tensor pair = ones({1, 1, 2}, DType::float64);
-  const Run odd({1, 3}, pair, Tensor(), {.padding = "same"});
+  const ConvRun odd({1, 3}, pair, Tensor(), {.padding = "same"});
   CHECK(odd.y == Numbers{3, 5, 3});
   CHECK(odd.dx == Numbers{1, 3, 5});
-  const Run wide({1, 3}, pair, Tensor(), {.padding = "same", .dilation = 3});
+  const ConvRun wide({1, 3}, pair, Tensor(), {.padding = "same", .dilation = 3});
   CHECK(wide.y == Numbers{3, 1, 2});
   CHECK(wide.dx == Numbers{2, 3, 1});
-  const Run three({1, 3}, tensor({{{1, 10, 100}}}, DType::float64), Tensor(), {.padding = "same", .dilation = 2});
+  const ConvRun three({1, 3}, tensor({{{1, 10, 100}}}, DType::float64), Tensor(), {.padding = "same", .dilation = 2});
   CHECK(three.y == Numbers{310, 20, 31});
   CHECK(three.dx == Numbers{13, 20, 130});
 }

@@ -20,8 +20,8 @@ namespace {
 constexpr int kSteps = 4;
 
 /// The layer, with a factor in front of its floating inputs so that gradients pass through it, and an optimiser.
-struct Training {
-  Training(const LayerType& type, const json& options, DType dtype, const optim::OptimizerType& optimizer_type)
+struct ReplayedTraining {
+  ReplayedTraining(const LayerType& type, const json& options, DType dtype, const optim::OptimizerType& optimizer_type)
       : module(test::build(type, options, dtype)), factor(full({1}, 1.25, dtype).requires_grad_()) {
     std::vector<NamedTensor> parameters = module->named_parameters();
     parameters.push_back({"factor", factor});
@@ -79,7 +79,7 @@ struct ReplayCase {
 /// All that four steps give and leave behind.
 std::string trace(const ReplayCase& c, bool replayed, std::size_t* plans = nullptr) {
   const auto& [type, options, dtype, optimizer, training_mode] = c;
-  Training training(type, options, dtype, optimizer);
+  ReplayedTraining training(type, options, dtype, optimizer);
   training.module->train(training_mode);
   CapturedStep step([&](std::span<const Tensor> inputs) { return training.step(inputs); }, {.enabled = replayed});
   manual_seed(31);

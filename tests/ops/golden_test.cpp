@@ -15,7 +15,7 @@ struct Result {
 };
 
 /// One case as a call: its inputs and its arguments by their names in ops.hpp.
-struct Call {
+struct OpCall {
   const std::vector<Tensor>& in;
   const json& args;
 
@@ -46,66 +46,66 @@ struct Call {
   }
 };
 
-using Run = std::function<Result(const Call&)>;
+using OpRun = std::function<Result(const OpCall&)>;
 
-Run unary(Tensor (*f)(const Tensor&)) {
-  return [f](const Call& c) { return Result{f(c.in[0]), {}}; };
+OpRun unary(Tensor (*f)(const Tensor&)) {
+  return [f](const OpCall& c) { return Result{f(c.in[0]), {}}; };
 }
 
-Run binary(Tensor (*tensors)(const Tensor&, const Tensor&), Tensor (*number)(const Tensor&, Scalar)) {
-  return [=](const Call& c) {
+OpRun binary(Tensor (*tensors)(const Tensor&, const Tensor&), Tensor (*number)(const Tensor&, Scalar)) {
+  return [=](const OpCall& c) {
     return Result{c.has("b") ? number(c.in[0], c.number("b")) : tensors(c.in[0], c.in[1]), {}};
   };
 }
 
-Run arithmetic(Tensor (*tensors)(const Tensor&, const Tensor&), Tensor (*number)(const Tensor&, Scalar),
-               Tensor (*reversed)(Scalar, const Tensor&)) {
-  return [=](const Call& c) {
+OpRun arithmetic(Tensor (*tensors)(const Tensor&, const Tensor&), Tensor (*number)(const Tensor&, Scalar),
+                 Tensor (*reversed)(Scalar, const Tensor&)) {
+  return [=](const OpCall& c) {
     if (c.has("a")) return Result{reversed(c.number("a"), c.in[0]), {}};
     return binary(tensors, number)(c);
   };
 }
 
-Run reduction(Tensor (*all)(const Tensor&), Tensor (*some)(const Tensor&, const Dims&, bool)) {
-  return [=](const Call& c) {
+OpRun reduction(Tensor (*all)(const Tensor&), Tensor (*some)(const Tensor&, const Dims&, bool)) {
+  return [=](const OpCall& c) {
     return Result{c.has("dims") || !all ? some(c.in[0], c.dims(), c.flag("keepdim")) : all(c.in[0]), {}};
   };
 }
 
-Run deviation(Tensor (*all)(const Tensor&), Tensor (*some)(const Tensor&, const Dims&, bool, double)) {
-  return [=](const Call& c) {
+OpRun deviation(Tensor (*all)(const Tensor&), Tensor (*some)(const Tensor&, const Dims&, bool, double)) {
+  return [=](const OpCall& c) {
     if (!c.has("dims") && !c.has("correction")) return Result{all(c.in[0]), {}};
     return Result{some(c.in[0], c.dims(), c.flag("keepdim"), c.number("correction", 1)), {}};
   };
 }
 
-Run one_dim(Tensor (*all)(const Tensor&), Tensor (*some)(const Tensor&, std::int64_t, bool)) {
-  return [=](const Call& c) {
+OpRun one_dim(Tensor (*all)(const Tensor&), Tensor (*some)(const Tensor&, std::int64_t, bool)) {
+  return [=](const OpCall& c) {
     return Result{c.has("dim") ? some(c.in[0], c.whole("dim"), c.flag("keepdim")) : all(c.in[0]), {}};
   };
 }
 
-Run extreme(Tensor (*all)(const Tensor&), ValuesAndIndices (*some)(const Tensor&, std::int64_t, bool)) {
-  return [=](const Call& c) {
+OpRun extreme(Tensor (*all)(const Tensor&), ValuesAndIndices (*some)(const Tensor&, std::int64_t, bool)) {
+  return [=](const OpCall& c) {
     if (!c.has("dim")) return Result{all(c.in[0]), {}};
     const auto found = some(c.in[0], c.whole("dim"), c.flag("keepdim"));
     return Result{found.values, found.indices};
   };
 }
 
-Run plain(std::function<Tensor(const Call&)> f) {
-  return [f](const Call& c) { return Result{f(c), {}}; };
+OpRun plain(std::function<Tensor(const OpCall&)> f) {
+  return [f](const OpCall& c) { return Result{f(c), {}}; };
 }
 
-PadMode pad_mode(const Call& c) {
+PadMode pad_mode(const OpCall& c) {
   const std::string mode = c.has("mode") ? c.args.at("mode").get<std::string>() : "zeros";
   if (mode == "reflect") return PadMode::reflect;
   if (mode == "replicate") return PadMode::replicate;
   return mode == "circular" ? PadMode::circular : PadMode::zeros;
 }
 
-const std::map<std::string, Run>& operations() {
-  static const std::map<std::string, Run> table = {
+const std::map<std::string, OpRun>& operations() {
+  static const std::map<std::string, OpRun> table = {
       {"neg", unary(neg)},
       {"exp", unary(exp)},
       {"log", unary(log)},
@@ -122,24 +122,24 @@ const std::map<std::string, Run>& operations() {
       {"relu", unary(relu)},
       {"silu", unary(silu)},
       {"selu", unary(selu)},
-      {"leaky_relu", plain([](const Call& c) { return leaky_relu(c.in[0], c.number("negative_slope", 0.01)); })},
-      {"elu", plain([](const Call& c) { return elu(c.in[0], c.number("alpha", 1)); })},
-      {"gelu", plain([](const Call& c) {
+      {"leaky_relu", plain([](const OpCall& c) { return leaky_relu(c.in[0], c.number("negative_slope", 0.01)); })},
+      {"elu", plain([](const OpCall& c) { return elu(c.in[0], c.number("alpha", 1)); })},
+      {"gelu", plain([](const OpCall& c) {
          return gelu(c.in[0], c.has("approximate") && c.args.at("approximate") == "tanh" ? Gelu::tanh : Gelu::none);
        })},
       {"softplus",
-       plain([](const Call& c) { return softplus(c.in[0], c.number("beta", 1), c.number("threshold", 20)); })},
-      {"clamp", plain([](const Call& c) { return clamp(c.in[0], c.bound("min"), c.bound("max")); })},
+       plain([](const OpCall& c) { return softplus(c.in[0], c.number("beta", 1), c.number("threshold", 20)); })},
+      {"clamp", plain([](const OpCall& c) { return clamp(c.in[0], c.bound("min"), c.bound("max")); })},
       {"add", binary(add, add)},
       {"sub", arithmetic(sub, sub, sub)},
       {"mul", binary(mul, mul)},
       {"div", arithmetic(div, div, div)},
-      {"maximum", plain([](const Call& c) { return maximum(c.in[0], c.in[1]); })},
-      {"minimum", plain([](const Call& c) { return minimum(c.in[0], c.in[1]); })},
-      {"pow", plain([](const Call& c) {
+      {"maximum", plain([](const OpCall& c) { return maximum(c.in[0], c.in[1]); })},
+      {"minimum", plain([](const OpCall& c) { return minimum(c.in[0], c.in[1]); })},
+      {"pow", plain([](const OpCall& c) {
          return c.has("exponent") ? pow(c.in[0], c.number("exponent")) : pow(c.in[0], c.in[1]);
        })},
-      {"where", plain([](const Call& c) { return where(c.in[0], c.in[1], c.in[2]); })},
+      {"where", plain([](const OpCall& c) { return where(c.in[0], c.in[1], c.in[2]); })},
       {"sum", reduction(sum, sum)},
       {"mean", reduction(mean, mean)},
       {"var", deviation(var, var)},
@@ -147,7 +147,7 @@ const std::map<std::string, Run>& operations() {
       {"amax", reduction(nullptr, amax)},
       {"amin", reduction(nullptr, amin)},
       {"logsumexp", reduction(nullptr, logsumexp)},
-      {"norm", plain([](const Call& c) {
+      {"norm", plain([](const OpCall& c) {
          if (!c.has("dims")) return norm(c.in[0], c.number("p", 2));
          return norm(c.in[0], c.number("p", 2), c.dims(), c.flag("keepdim"));
        })},
@@ -156,27 +156,30 @@ const std::map<std::string, Run>& operations() {
       {"argmax", one_dim(argmax, argmax)},
       {"argmin", one_dim(argmin, argmin)},
       {"prod", one_dim(prod, prod)},
-      {"softmax", plain([](const Call& c) { return softmax(c.in[0], c.whole("dim")); })},
-      {"log_softmax", plain([](const Call& c) { return log_softmax(c.in[0], c.whole("dim")); })},
+      {"softmax", plain([](const OpCall& c) { return softmax(c.in[0], c.whole("dim")); })},
+      {"log_softmax", plain([](const OpCall& c) { return log_softmax(c.in[0], c.whole("dim")); })},
       {"matmul",
-       plain([](const Call& c) { return matmul(c.in[0], c.in[1], c.flag("transpose_a"), c.flag("transpose_b")); })},
+       plain([](const OpCall& c) { return matmul(c.in[0], c.in[1], c.flag("transpose_a"), c.flag("transpose_b")); })},
       {"reshape",
-       plain([](const Call& c) { return reshape(c.in[0], std::span<const std::int64_t>(c.list("shape"))); })},
-      {"flatten", plain([](const Call& c) { return flatten(c.in[0], c.whole("start_dim"), c.whole("end_dim", -1)); })},
+       plain([](const OpCall& c) { return reshape(c.in[0], std::span<const std::int64_t>(c.list("shape"))); })},
+      {"flatten",
+       plain([](const OpCall& c) { return flatten(c.in[0], c.whole("start_dim"), c.whole("end_dim", -1)); })},
       {"squeeze",
-       plain([](const Call& c) { return c.has("dim") ? squeeze(c.in[0], c.whole("dim")) : squeeze(c.in[0]); })},
-      {"unsqueeze", plain([](const Call& c) { return unsqueeze(c.in[0], c.whole("dim")); })},
-      {"expand", plain([](const Call& c) { return expand(c.in[0], std::span<const std::int64_t>(c.list("shape"))); })},
-      {"permute", plain([](const Call& c) { return permute(c.in[0], std::span<const std::int64_t>(c.list("dims"))); })},
-      {"transpose", plain([](const Call& c) { return transpose(c.in[0], c.whole("dim0"), c.whole("dim1")); })},
+       plain([](const OpCall& c) { return c.has("dim") ? squeeze(c.in[0], c.whole("dim")) : squeeze(c.in[0]); })},
+      {"unsqueeze", plain([](const OpCall& c) { return unsqueeze(c.in[0], c.whole("dim")); })},
+      {"expand",
+       plain([](const OpCall& c) { return expand(c.in[0], std::span<const std::int64_t>(c.list("shape"))); })},
+      {"permute",
+       plain([](const OpCall& c) { return permute(c.in[0], std::span<const std::int64_t>(c.list("dims"))); })},
+      {"transpose", plain([](const OpCall& c) { return transpose(c.in[0], c.whole("dim0"), c.whole("dim1")); })},
       {"narrow",
-       plain([](const Call& c) { return narrow(c.in[0], c.whole("dim"), c.whole("start"), c.whole("length")); })},
-      {"select", plain([](const Call& c) { return select(c.in[0], c.whole("dim"), c.whole("index")); })},
-      {"index_select", plain([](const Call& c) { return index_select(c.in[0], c.whole("dim"), c.in[1]); })},
-      {"gather", plain([](const Call& c) { return gather(c.in[0], c.whole("dim"), c.in[1]); })},
-      {"cat", plain([](const Call& c) { return cat(c.in, c.whole("dim")); })},
-      {"stack", plain([](const Call& c) { return stack(c.in, c.whole("dim")); })},
-      {"pad", plain([](const Call& c) {
+       plain([](const OpCall& c) { return narrow(c.in[0], c.whole("dim"), c.whole("start"), c.whole("length")); })},
+      {"select", plain([](const OpCall& c) { return select(c.in[0], c.whole("dim"), c.whole("index")); })},
+      {"index_select", plain([](const OpCall& c) { return index_select(c.in[0], c.whole("dim"), c.in[1]); })},
+      {"gather", plain([](const OpCall& c) { return gather(c.in[0], c.whole("dim"), c.in[1]); })},
+      {"cat", plain([](const OpCall& c) { return cat(c.in, c.whole("dim")); })},
+      {"stack", plain([](const OpCall& c) { return stack(c.in, c.whole("dim")); })},
+      {"pad", plain([](const OpCall& c) {
          return pad(c.in[0], std::span<const std::int64_t>(c.list("amounts")), pad_mode(c), c.number("value", 0));
        })},
   };

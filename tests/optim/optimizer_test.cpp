@@ -47,7 +47,7 @@ struct Training {
   }
 };
 
-const nlohmann::json kConfigs[] = {
+const nlohmann::json kOptimizerConfigs[] = {
     {{"type", "SGD"}, {"lr", 0.1}, {"momentum", 0.75}, {"dampening", 0.25}, {"weight_decay", 0.125}},
     {{"type", "SGD"}, {"lr", 0.1}},
     {{"type", "Adam"}, {"lr", 0.01}, {"betas", {0.7, 0.8}}, {"eps", 1e-3}, {"weight_decay", 0.125}, {"amsgrad", true}},
@@ -86,7 +86,7 @@ TEST_CASE("ten steps of every optimiser give PyTorch's values", "[optim]") {
 }
 
 TEST_CASE("a training that goes on from a saved state gives the same bits", "[optim]") {
-  for (const auto& config : kConfigs) {
+  for (const auto& config : kOptimizerConfigs) {
     CAPTURE(config.dump());
     const Training through(config), broken(config), resumed(config);
     through.run(0, 7);
@@ -103,7 +103,7 @@ TEST_CASE("a training that goes on from a saved state gives the same bits", "[op
 }
 
 TEST_CASE("the state has the names of the parameters and PyTorch's names of the buffers", "[optim]") {
-  const Training training(kConfigs[2]);
+  const Training training(kOptimizerConfigs[2]);
   CHECK(names_in(training.optimizer->state_dict()) == std::vector<std::string>{"optimizer.lr"});
   training.set_gradients(0);
   training.b.zero_grad();
@@ -115,7 +115,7 @@ TEST_CASE("the state has the names of the parameters and PyTorch's names of the 
 }
 
 TEST_CASE("a state that does not fit is refused and changes nothing", "[optim]") {
-  const Training training(kConfigs[3]), other(kConfigs[3]);
+  const Training training(kOptimizerConfigs[3]), other(kOptimizerConfigs[3]);
   training.run(0, 2);
   const auto good = training.optimizer->state_dict();
   const auto load = [&](auto change) {
@@ -146,7 +146,7 @@ TEST_CASE("a state that does not fit is refused and changes nothing", "[optim]")
 }
 
 TEST_CASE("a step skips parameters without gradient and counts versions of the others", "[optim]") {
-  const Training training(kConfigs[0]);
+  const Training training(kOptimizerConfigs[0]);
   training.set_gradients(0);
   training.b.zero_grad();
   const auto version = [](const Tensor& t) { return t.impl()->buffer->version; };
@@ -169,7 +169,7 @@ TEST_CASE("a step between forward and backward is caught where the gradient read
 }
 
 TEST_CASE("steps allocate nothing in steady state", "[optim]") {
-  for (const auto& config : kConfigs) {
+  for (const auto& config : kOptimizerConfigs) {
     CAPTURE(config.dump());
     const Training training(config);
     training.run(0, 2);

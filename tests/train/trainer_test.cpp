@@ -18,7 +18,7 @@ using namespace taper::train;
 
 namespace {
 
-std::vector<std::string> lines_of(const std::string& path) {
+std::vector<std::string> file_lines(const std::string& path) {
   std::istringstream text(slurp(path));
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);) lines.push_back(line);
@@ -79,14 +79,15 @@ TEST_CASE("a training leaves its files and tells what happens") {
   CHECK(recorder.reasons == std::vector{StopReason::finished});
   CHECK(result.progress.step == 9);
 
-  const auto lines = lines_of(tiny.path("run/metrics.csv"));
+  const auto lines = file_lines(tiny.path("run/metrics.csv"));
   REQUIRE(lines.size() == 4);
   CHECK(lines[0] == "epoch,lr,train_loss,train_accuracy,train_f1,val_loss,val_accuracy,val_f1");
   CHECK(lines[1].starts_with("1,0.02,"));
   CHECK(lines[3].starts_with("3,0.01,"));
-  CHECK(
-      lines_of(tiny.path("run/events.jsonl")).front().starts_with(R"({"event":"start","epoch":0,"batch":0,"step":0,)"));
-  CHECK(lines_of(tiny.path("run/events.jsonl")).back().find(R"("reason":"finished")") != std::string::npos);
+  CHECK(file_lines(tiny.path("run/events.jsonl"))
+            .front()
+            .starts_with(R"({"event":"start","epoch":0,"batch":0,"step":0,)"));
+  CHECK(file_lines(tiny.path("run/events.jsonl")).back().find(R"("reason":"finished")") != std::string::npos);
   CHECK(slurp(tiny.path("run/config.json")) == tiny.config().to_json());
   CHECK(slurp(tiny.path("run/env.json")).find(R"("seed": 7)") != std::string::npos);
 }
@@ -306,7 +307,7 @@ TEST_CASE("early stopping waits for its patience and ends with the best weights"
   CHECK(recorder.rows.size() == 4);
   CHECK(recorder.best == std::vector<std::int64_t>{1});
   CHECK(result.progress.best.epoch == 1);
-  CHECK(lines_of(tiny.path("run/events.jsonl")).back().find(R"("reason":"early_stopping")") != std::string::npos);
+  CHECK(file_lines(tiny.path("run/events.jsonl")).back().find(R"("reason":"early_stopping")") != std::string::npos);
 }
 
 TEST_CASE("the best weights are restored at the end if wanted") {
@@ -350,7 +351,7 @@ TEST_CASE("a loss that is not finite stops the training and leaves the last chec
   CHECK_THROWS_AS(resume(tiny.config(), run), DivergedError);
   CHECK(slurp(run.last()) == with_nan);
   CHECK(with_nan != before);
-  CHECK(lines_of(tiny.path("run/events.jsonl")).back().find(R"("reason":"diverged")") != std::string::npos);
+  CHECK(file_lines(tiny.path("run/events.jsonl")).back().find(R"("reason":"diverged")") != std::string::npos);
 }
 
 TEST_CASE("a gradient that is not finite stops the training before the optimiser sees it") {
