@@ -141,7 +141,7 @@ TEST_CASE("public headers include the standard library and each other, and nothi
 
 TEST_CASE("a shared library exports what public headers declare") {
   // Templates that are instantiated in a source file: the compiler does not take the visibility around them.
-  const std::string unmarked = R"(template <(?!class Options)[^>]*>\n[^\[\n{]*\([^{]*\);)";
+  const std::string unmarked = "template <([^>]*)>\n[^[{]*\\(([^{;]|\n)*\\);";
   for (const fs::path& path : sources_below("include")) {
     CAPTURE(path);
     const std::string text = slurp(path);
@@ -150,7 +150,7 @@ TEST_CASE("a shared library exports what public headers declare") {
     CHECK(from < text.find("namespace taper"));
     CHECK(text.find("#include", from) == std::string::npos);
     CHECK(text.ends_with("\n#pragma GCC visibility pop\n"));
-    CHECK(taper::test::matches(text, unmarked).empty());
+    for (const auto& match : taper::test::matches(text, unmarked)) CHECK(match.at(0).starts_with("class Options"));
   }
 }
 
