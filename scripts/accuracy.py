@@ -1,6 +1,6 @@
 """Test accuracy of the example configs, over five seeds each.
 
-    python3 scripts/accuracy.py build/release/src/cli/taper [CONFIG...]
+    python3 scripts/accuracy.py build/release/taper [CONFIG...]
 
 Prints one line a config with the median; needs nothing but Python.
 """

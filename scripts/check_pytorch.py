@@ -1,6 +1,6 @@
 """Holds the program `taper` against PyTorch, through files alone.
 
-    python3 scripts/check_pytorch.py build/release/src/cli/taper [number of models]
+    python3 scripts/check_pytorch.py build/release/taper [number of models]
 
 1. Random models of all layers through `taper run`: outputs, all gradients and running statistics, in float64 and
    float32, training and evaluation, batches of none, one and several samples, and without that dimension. At least one

@@ -1,13 +1,14 @@
+# The program `taper`.
 find_package(CLI11 2.1 REQUIRED)
 
-file(GLOB cli_sources CONFIGURE_DEPENDS *.cpp)
+file(GLOB cli_sources CONFIGURE_DEPENDS src/cli/*.cpp)
 # The objects do not link to the library, or they would wait for its kernels.
 add_library(taper_cli_objects OBJECT ${cli_sources})
 taper_compile_together(taper_cli_objects 0)
 target_compile_features(taper_cli_objects PRIVATE cxx_std_20)
 target_include_directories(taper_cli_objects PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(taper_cli_objects PRIVATE taper_build CLI11::CLI11 nlohmann_json::nlohmann_json)
-target_compile_options(taper_cli_objects PRIVATE $<$<CONFIG:Release>:-Os> ${taper_short_checks})
+target_compile_options(taper_cli_objects PRIVATE $<$<CONFIG:Release>:-Og> ${taper_short_checks})
 target_compile_definitions(taper_cli_objects PRIVATE TAPER_VERSION="${PROJECT_VERSION}")
 add_executable(taper-cli $<TARGET_OBJECTS:taper_cli_objects>)
 set_target_properties(taper-cli PROPERTIES OUTPUT_NAME taper LINKER_LANGUAGE CXX)
