@@ -1,8 +1,8 @@
 # The library's parts: objects that share their options.
 
-# In builds that are made once, for release or sanitizers, the files of `target` are compiled in groups of `count`, or all
-# at once with 0: their headers, and the templates that all of them use, cost most of the time. So names of their own must
-# differ.
+# In builds that are made once, for release or sanitizers, the files of `target` are compiled in groups of `count`, or
+# all at once with 0: their headers, and the templates that all of them use, cost most of the time. So the names that a
+# file keeps to itself must differ from those of the others.
 function(taper_compile_together target count)
   if(TAPER_UNITY_BUILD AND (CMAKE_BUILD_TYPE STREQUAL "Release" OR TAPER_SANITIZE))
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
@@ -14,7 +14,7 @@ function(taper_compile_together target count)
 endfunction()
 
 # Adds the objects of `SOURCES` to the library as `taper_NAME`, and that to the list `taper_parts`. `OPTIONS` are those of
-# release builds. `TOGETHER` files are compiled at once: see above.
+# release builds. `TOGETHER` of its files are compiled at once: see above.
 function(taper_add_part name)
   cmake_parse_arguments(part "" "TOGETHER" "OPTIONS;SOURCES" ${ARGN})
   set(part_name taper_${name})
