@@ -14,7 +14,7 @@ function(taper_compile_together target count)
 endfunction()
 
 # Adds the objects of `SOURCES` to the library as `taper_NAME`, and that to the list `taper_parts`. `OPTIONS` are those of
-# release builds. `TOGETHER` of its files are compiled at once: see above.
+# release builds. `TOGETHER` is the count of files that are compiled together, as above; without it each is alone.
 function(taper_add_part name)
   cmake_parse_arguments(part "" "TOGETHER" "OPTIONS;SOURCES" ${ARGN})
   set(part_name taper_${name})
