@@ -1,5 +1,7 @@
 #include "base/memory_ahead.hpp"
 
+#include <limits>
+
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <cpuid.h>
 #endif
@@ -8,6 +10,7 @@ namespace taper::detail {
 
 constinit std::uintptr_t memory_ahead = kPage, row_ahead = kPage;
 constinit std::int64_t beyond_caches = std::int64_t{1} << 25;
+constinit std::int64_t apart_from = std::numeric_limits<std::int64_t>::max();
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -31,7 +34,7 @@ namespace {
     row_ahead = 0;
   } else {
     row_ahead = 2 * kPage;
-    beyond_caches = std::int64_t{1} << 24;
+    beyond_caches = apart_from = std::int64_t{1} << 24;
   }
 }
 

@@ -19,4 +19,7 @@ extern std::int64_t beyond_caches;
 /// slower when asked.
 extern std::uintptr_t row_ahead;
 
+/// Bytes from which on memory is read faster in several places in turn than from first to last.
+extern std::int64_t apart_from;
+
 }  // namespace taper::detail

@@ -29,11 +29,43 @@ inline constexpr std::int64_t kSomeRuns = 64;
 }
 [[gnu::always_inline]] inline bool sum_short_runs(const double*, std::int64_t, std::int64_t, double*) { return false; }
 
+/// The same averages as `average_runs` has of kPlaces * `part` runs of at most kLongRun elements, which are read in
+/// kPlaces places in turn: some short runs of each, or one.
+template <class T>
+[[gnu::noinline]] void average_apart(const T* x, std::int64_t part, std::int64_t n, double divisor, T* y) {
+  constexpr std::int64_t kTurn = 1024 / sizeof(T);
+  const std::int64_t some = std::clamp<std::int64_t>(kTurn / n, 1, kSomeRuns), apart = part * n;
+  const std::int64_t ahead = std::max(some * n, 2 * kTurn);
+  for (std::int64_t i = 0; i < part; i += some) {
+    const std::int64_t count = std::min(some, part - i), turn = count * n;
+    for (std::int64_t p = 0; p < kPlaces; ++p) {
+      const T *const in_first = x + i * n, *const from = in_first + p * apart;
+      NextPlaces next(in_first + ahead + p * turn / kPlaces, apart * std::int64_t{sizeof(T)});
+      double sum[kSomeRuns];
+      if (n >= kWideRow) {
+        sum[0] = sum_wide_row(from, n, next);
+      } else {
+        fetch_for(from, turn, next);
+        if (!sum_short_runs(from, n, count, sum)) sum_rows(from, n, count, 0, sum);
+      }
+      T* const to = y + p * part + i;
+      for (std::int64_t c = 0; c < count; ++c) to[c] = static_cast<T>(sum[c] / divisor);
+    }
+  }
+}
+
 /// y_i = (x_{i n} + ... + x_{i n + n - 1}) / divisor, of sums as `sum_run` takes them.
 template <class T>
 [[gnu::noinline]] void average_runs(std::int64_t runs, std::int64_t n, double divisor, const T* x, T* y) {
-  const std::uintptr_t ahead = far_ahead_of(double(runs) * double(n) * sizeof(T));
+  const double bytes = double(runs) * double(n) * sizeof(T);
+  const std::uintptr_t ahead = far_ahead_of(bytes);
+  const bool is_apart = reads_apart(bytes) && n > 0 && n <= kLongRun;
   parallel_for(runs, std::max<std::int64_t>(n, 8), [=](std::int64_t first, std::int64_t last) {
+    if (is_apart) {
+      const std::int64_t part = (last - first) / kPlaces;
+      average_apart(x + first * n, part, n, divisor, y + first);
+      first += kPlaces * part;
+    }
     for (std::int64_t i = first; i < last; i += kSomeRuns) {
       double sum[kSomeRuns];
       const std::int64_t count = std::min(kSomeRuns, last - i);

@@ -108,27 +108,37 @@ template <int K, class A, class T>
 }
 
 #ifdef __AVX2__
+/// Vectors of columns that are summed at once: their sums stay in registers.
+template <class A>
+inline constexpr std::int64_t kColumnVectors = 16 / sizeof(A);
+
 /// sum_c = x_c + x_{c + step} + ... of each line's rows, as `sum_few_rows` takes it, for up to n vectors of columns; of
 /// the last those in front of `last`, which zeros complete. For `count` lines of sums, `pitch` apart; and then for as
 /// many columns in front of these, `blocks` times in all. Asks for memory that is `ahead` bytes behind what is read,
 /// unless that is 0.
-template <int n>
+template <int n, class A>
 [[gnu::noinline, gnu::aligned(64)]] void sum_few_columns(const float* x, const Row* rows, std::int64_t count,
                                                          std::int64_t step, std::int64_t last, std::int64_t blocks,
-                                                         std::uintptr_t ahead, float* sums, std::int64_t pitch) {
+                                                         std::uintptr_t ahead, A* sums, std::int64_t pitch) {
   constexpr std::int64_t kAll = kLanes<float>;
+  constexpr int kParts = sizeof(A) / sizeof(float);
   const auto row = [=](const float* from, int v) __attribute__((always_inline)) {
     return v + 1 < n ? load<float>(from + kAll * v) : load_first<float>(from + kAll * v, last);
   };
   for (; blocks > 0; --blocks, x -= n * kAll, sums -= n * kAll) {
-    float* sum = sums;
+    A* sum = sums;
     for (const Row *line = rows, *const end = rows + count; line != end; ++line, sum += pitch) {
       const float* at = x + line->from;
       std::int64_t left = line->count;
       if (ahead > 0) fetch_run(at, left * step, ahead);
-      Vector<float> s[n], first[n], second[n];
-#pragma GCC unroll 4
-      for (int v = 0; v < n; ++v) s[v] = (left > 0 ? -0.0f : 0.0f) - Vector<float>{};
+      Vector<A> s[kParts * n];
+      Vector<float> first[n], second[n];
+      const auto add = [&s](int v, const Vector<float>& some) __attribute__((always_inline)) {
+        s[kParts * v] += part_of<A>(some, std::integral_constant<int, 0>());
+        if constexpr (kParts > 1) s[kParts * v + 1] += part_of<A>(some, std::integral_constant<int, 1>());
+      };
+#pragma GCC unroll 8
+      for (int v = 0; v < kParts * n; ++v) s[v] = (left > 0 ? A(-0.0) : A(0)) - Vector<A>{};
       for (; left >= 4; left -= 4, at += 4 * step) {
 #pragma GCC unroll 4
         for (int v = 0; v < n; ++v) first[v] = row(at, v);
@@ -137,13 +147,13 @@ template <int n>
 #pragma GCC unroll 4
         for (int v = 0; v < n; ++v) second[v] = row(at + 2 * step, v);
 #pragma GCC unroll 4
-        for (int v = 0; v < n; ++v) s[v] += first[v] + (second[v] + row(at + 3 * step, v));
+        for (int v = 0; v < n; ++v) add(v, first[v] + (second[v] + row(at + 3 * step, v)));
       }
       for (; left > 0; --left, at += step)
 #pragma GCC unroll 4
-        for (int v = 0; v < n; ++v) s[v] += row(at, v);
-#pragma GCC unroll 4
-      for (int v = 0; v < n; ++v) store<float>(s[v], sum + kAll * v);
+        for (int v = 0; v < n; ++v) add(v, row(at, v));
+#pragma GCC unroll 8
+      for (int v = 0; v < kParts * n; ++v) store<A>(s[v], sum + kLanes<A> * v);
     }
   }
 }
@@ -151,21 +161,23 @@ template <int n>
 /// The same for any number of columns. Memory that `is_far` is asked for in its order, not a few columns of all lines
 /// at a time, and in good time: it is fastest then. The first columns come last: zeros that complete the last vector
 /// may reach into the next line.
-TAPER_FOR_SIZE inline void sum_lines_in_order(const float* x, const Row* rows, std::int64_t count, std::int64_t step,
-                                              std::int64_t n, bool is_far, float* sum, std::int64_t pitch) {
-  constexpr std::int64_t kAll = kLanes<float>, kSome = 4 * kAll;
+template <class A>
+TAPER_FOR_SIZE void sum_lines_in_order(const float* x, const Row* rows, std::int64_t count, std::int64_t step,
+                                       std::int64_t n, bool is_far, A* sum, std::int64_t pitch) {
+  constexpr int kMost = kColumnVectors<A>;
+  constexpr std::int64_t kAll = kLanes<float>, kSome = kMost * kAll;
   if (n <= 0) return;
   const std::int64_t blocks = (n - 1) / kSome, before = blocks * kSome, vectors = ceil_div(n - before, kAll),
                      last = n - before - (vectors - 1) * kAll;
-  auto* sum_columns = vectors > 2   ? vectors > 3 ? sum_few_columns<4> : sum_few_columns<3>
-                        : vectors > 1 ? sum_few_columns<2>
-                                    : sum_few_columns<1>;
+  auto* sum_columns = vectors > 1 ? sum_few_columns<2, A> : sum_few_columns<1, A>;
+  if constexpr (kMost > 2)
+    if (vectors > 2) sum_columns = vectors > 3 ? sum_few_columns<4, A> : sum_few_columns<3, A>;
   const std::uintptr_t ahead = is_far ? line_ahead() : 0;
   const std::int64_t some = is_far && n > kSome ? 1 : count;
   for (std::int64_t l = 0; l < count; l += some, rows += some, sum += some * pitch) {
     sum_columns(x + before, rows, some, step, last, 1, ahead, sum + before, pitch);
     if (blocks > 0)
-      sum_few_columns<4>(x + before - kSome, rows, some, step, kAll, blocks, 0, sum + before - kSome, pitch);
+      sum_few_columns<kMost, A>(x + before - kSome, rows, some, step, kAll, blocks, 0, sum + before - kSome, pitch);
   }
 }
 #endif
@@ -179,7 +191,7 @@ template <class A, class T>
                                  bool is_far) {
   constexpr std::int64_t kMany = std::is_same_v<T, float> ? 16 : 2;
 #ifdef __AVX2__
-  if constexpr (std::is_same_v<A, float>)
+  if constexpr (std::is_same_v<A, float> || (std::is_same_v<T, float> && kVectorWidth == 32))
     if (outer.count == 1 && !scales && !is_far) return sum_lines_in_order(x, rows, lines, step, n, false, sum, pitch);
 #endif
   // Except in the baseline, few sums in float are left.

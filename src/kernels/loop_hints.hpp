@@ -72,6 +72,29 @@ class Next {
   std::uintptr_t at_;
 };
 
+/// Where far memory is read in turn.
+inline constexpr std::int64_t kPlaces = 4;
+
+/// What loops will read a while later in kPlaces places in turn, each `apart` bytes behind the one before it: two lines
+/// of it are asked for at a time. It may lie beyond all memory.
+class NextPlaces {
+ public:
+  NextPlaces(const void* first, std::int64_t apart)
+      : at_(reinterpret_cast<std::uintptr_t>(first)),
+        apart_(static_cast<std::uintptr_t>(apart)),
+        further_(2 * apart_) {}
+
+  [[gnu::always_inline]] void fetch_two_lines() {
+    __builtin_prefetch(reinterpret_cast<const void*>(at_), 0, 2);
+    __builtin_prefetch(reinterpret_cast<const void*>(at_ + apart_), 0, 2);
+    at_ += further_;
+    further_ = kLine - further_;
+  }
+
+ private:
+  std::uintptr_t at_, apart_, further_;
+};
+
 /// Rows in front of which others are asked for while their columns are gone through.
 inline constexpr std::int64_t kRowsAhead = 32;
 
@@ -112,5 +135,8 @@ inline std::uintptr_t line_ahead() { return row_ahead > 0 ? memory_ahead : kLine
 /// The same for what a loop goes through beside others, in order: less helps most processors no more than their own
 /// fetching.
 inline std::uintptr_t beside_ahead() { return memory_ahead > kPage ? memory_ahead : 0; }
+
+/// Whether so many bytes are read faster in kPlaces places in turn; other sets of instructions are kept small.
+inline bool reads_apart(double bytes) { return kVectorWidth == 32 && bytes >= static_cast<double>(detail::apart_from); }
 
 }  // namespace taper::kernels

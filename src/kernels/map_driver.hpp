@@ -15,41 +15,66 @@ constexpr bool kTakesPacks = requires {
   requires F::packs;
 };
 
+/// Stores at y what it makes of n elements each at a and b.
+template <class T>
+using MapRange = void (*)(const void* f, const T* a, const T* b, T* y, std::int64_t n);
+
+/// Calls `range` for ranges that cover n elements, in parallel if that pays.
+template <class T>
+[[gnu::noinline]] void map_ranges(std::int64_t n, std::int64_t cost, const T* a, const T* b, T* y, const void* f,
+                                  MapRange<T> range) {
+  if (double(n) * double(cost) < threads::kSerialWork) return range(f, a, b, y, n);
+  parallel_for(n, cost,
+               [=](std::int64_t first, std::int64_t last) { range(f, a + first, b + first, y + first, last - first); });
+}
+
+/// y_i = f(x_i)
+template <class F, class T>
+[[gnu::noinline]] void map_range(const void* function, const T* x, const T*, T* y, std::int64_t n) {
+  const F f = *static_cast<const F*>(function);  // which stays in registers where a function may be called
+  if constexpr (requires { f.map_product(x, y, n, n); })
+    if (f.map_product(x, y, 0, n)) return;
+  if constexpr (kTakesPacks<F>) {
+    for (AnyPack at{0, n}; at; at.next<T>()) at.store(y, f.f(at(x)));
+  } else {
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f.f(x[i]);
+  }
+}
+
+template <class F>
+struct MapGrad {
+  F f;
+  bool add;
+};
+
+/// dx_i = f'(v_i) dy_i, or added to dx_i
+template <class F, class T>
+[[gnu::noinline]] void map_grad_range(const void* function, const T* dy, const T* v, T* dx, std::int64_t n) {
+  const auto [f, add] = *static_cast<const MapGrad<F>*>(function);
+  if constexpr (kTakesPacks<F>) {
+    for (AnyPack at{0, n}; at; at.next<T>()) {
+      const Vector<T> d = f.grad(at(dy), at(v));
+      at.store(dx, add ? at(dx) + d : d);
+    }
+  } else if (add) {
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t i = 0; i < n; ++i) dx[i] += f.grad(dy[i], v[i]);
+  } else {
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t i = 0; i < n; ++i) dx[i] = f.grad(dy[i], v[i]);
+  }
+}
+
 template <class F, class T>
 void map(const T* x, T* y, std::int64_t n, const F& f) {
-  // y_i = f(x_i)
-  parallel_for(n, F::cost, [x, y, f](std::int64_t first, std::int64_t last) {
-    if constexpr (requires { f.map_product(x, y, first, last); })
-      if (f.map_product(x, y, first, last)) return;
-    if constexpr (kTakesPacks<F>) {
-      const F mine = f;  // which stays in registers where a function may be called
-      for (AnyPack at{first, last}; at; at.next<T>()) at.store(y, mine.f(at(x)));
-    } else {
-      TAPER_INDEPENDENT_TURNS
-      for (std::int64_t i = first; i < last; ++i) y[i] = f.f(x[i]);
-    }
-  });
+  map_ranges<T>(n, F::cost, x, x, y, &f, map_range<F, T>);
 }
 
 template <class F, class T>
 void map_grad(const T* dy, const T* v, T* dx, std::int64_t n, const F& f, bool add) {
-  const T* saved = F::needs == Needs::nothing ? dy : v;
-  // dx_i = f'(v_i) dy_i
-  parallel_for(n, F::cost, [=](std::int64_t first, std::int64_t last) {
-    if constexpr (kTakesPacks<F>) {
-      const F mine = f;
-      for (AnyPack at{first, last}; at; at.next<T>()) {
-        const Vector<T> d = mine.grad(at(dy), at(saved));
-        at.store(dx, add ? at(dx) + d : d);
-      }
-    } else if (add) {
-      TAPER_INDEPENDENT_TURNS
-      for (std::int64_t i = first; i < last; ++i) dx[i] += f.grad(dy[i], saved[i]);
-    } else {
-      TAPER_INDEPENDENT_TURNS
-      for (std::int64_t i = first; i < last; ++i) dx[i] = f.grad(dy[i], saved[i]);
-    }
-  });
+  const MapGrad<F> g{f, add};
+  map_ranges<T>(n, F::cost, dy, F::needs == Needs::nothing ? dy : v, dx, &g, map_grad_range<F, T>);
 }
 
 }  // namespace taper::kernels

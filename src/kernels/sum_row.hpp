@@ -32,16 +32,26 @@ template <int M, int N, int kMost, class T>
 template <class T>
 inline constexpr int kRowRegister = std::min(kLanes<double>, sizeof(T) == sizeof(float) ? 4 : 8);
 
-/// The N lanes of a row of at least as many elements, folded to M. Memory is asked for `ahead` bytes in front.
-template <int M, int N, class T>
-[[gnu::always_inline]] inline auto lanes_of_row(const T* x, std::int64_t n, std::uintptr_t ahead) {
+/// Asks for as much memory as n elements take: `ahead` bytes in front of x, or what is next elsewhere.
+template <class T>
+[[gnu::always_inline]] inline void fetch_for(const T* x, std::int64_t n, std::uintptr_t ahead) {
+  fetch_run(x, n, ahead);
+}
+template <class T>
+[[gnu::always_inline]] inline void fetch_for(const T*, std::int64_t n, NextPlaces& next) {
+  for (std::int64_t i = 0; i < n; i += 2 * kLine / sizeof(T)) next.fetch_two_lines();
+}
+
+/// The N lanes of a row of at least as many elements, folded to M. Memory is asked for as `fetch_for` does.
+template <int M, int N, class T, class Ahead>
+[[gnu::always_inline]] inline auto lanes_of_row(const T* x, std::int64_t n, Ahead ahead) {
   // lane_j = x_j + x_{j+N} + x_{j+2N} + ...
   auto lanes = Lanes<N, kRowRegister<T>>::load(x);
   const T* const end = x + n / N * N;
   // Rows lie behind each other, and converting them keeps the processor from seeing far ahead by itself. Two lines of
   // float32 at a time: processors fetch best for loads that step by no more.
   const auto add = [&] {
-    fetch_run(x, N, ahead);
+    fetch_for(x, N, ahead);
     lanes.add(x);
     x += N;
   };
@@ -55,6 +65,12 @@ template <int M, int N, class T>
   return fold_row<M>(lanes.folded(), x, n);
 }
 
+/// `sum_row` of a row of at least kWideRow elements.
+template <class T, class Ahead>
+[[gnu::always_inline]] inline double sum_wide_row(const T* x, std::int64_t n, const Ahead& ahead) {
+  return lanes_of_row<1, 2 * kRowLanes>(x, n, ahead).v;
+}
+
 /// The sum of the `n` contiguous elements at `x`, in double; 0 when there are none.
 ///
 /// The order of the additions depends on `n` alone and holds on every instruction set, so all that average
@@ -65,7 +81,7 @@ template <int M, int N, class T>
 template <class T>
 inline double sum_row(const T* x, std::int64_t n, std::uintptr_t ahead = 0) {
   if (n <= 0) return 0.0;
-  if (n >= kWideRow) return lanes_of_row<1, 2 * kRowLanes>(x, n, ahead).v;
+  if (n >= kWideRow) return sum_wide_row(x, n, ahead);
   if (n >= kRowLanes) return lanes_of_row<1, kRowLanes>(x, n, ahead).v;
   // s = ((x_0 + x_1) + x_2) + ...
   double s = static_cast<double>(x[0]);

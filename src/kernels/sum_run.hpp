@@ -47,6 +47,26 @@ inline double sum_long_run(const float* x, std::int64_t n, std::uintptr_t ahead)
 /// Of double, which is added in double anyway.
 inline double sum_long_run(const double* x, std::int64_t n, std::uintptr_t ahead) { return sum_one_row(x, n, ahead); }
 
+/// The sum of a run that caches hardly hold: of kPlaces parts of it, each the sum of its blocks. They are read in turn
+/// if it `is_apart`.
+template <class T>
+[[gnu::noinline]] double sum_far_run(const T* x, std::int64_t n, bool is_apart, std::uintptr_t ahead) {
+  constexpr std::int64_t kBlock = 256, kAhead = 4 * kBlock;
+  const std::int64_t part = n / kPlaces / kBlock * kBlock;
+  double sum[kPlaces] = {};
+  if (is_apart) {
+    for (const T *at = x, *const end = x + part; at != end; at += kBlock)
+      for (std::int64_t p = 0; p < kPlaces; ++p)
+        sum[p] += sum_wide_row(at + p * part, kBlock,
+                               NextPlaces(at + kAhead + p * kBlock / kPlaces, part * std::int64_t{sizeof(T)}));
+  } else {
+    const T* at = x;
+    for (double& of_part : sum)
+      for (const T* const end = at + part; at != end; at += kBlock) of_part += sum_one_row(at, kBlock, ahead);
+  }
+  return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + sum_one_row(x + kPlaces * part, n - kPlaces * part);
+}
+
 /// The sum of `n` contiguous elements; a long run in parallel, in pieces whose size depends on `n` alone. `ahead` is as
 /// for `sum_row` where there are many shorter ones.
 template <class T>
@@ -56,13 +76,14 @@ template <class T>
   constexpr std::int64_t kSlots = 64, kInMemory = 1 << 22;
   const std::int64_t piece = std::max<std::int64_t>(8 * kLongRun, (n / kSlots / kLongRun + 1) * kLongRun);
   const std::int64_t pieces = ceil_div(n, piece);
+  const bool is_apart = reads_apart(double(n) * sizeof(T));
   double slots[kSlots];
   parallel_for(pieces, piece / 2, [=, to = &slots[0]](std::int64_t first, std::int64_t last) {
     for (std::int64_t k = first; k < last; ++k) {
       const T* const from = x + k * piece;
       const std::int64_t size = std::min(piece, n - k * piece);
-      // The memory is no faster than `sum_row`, and likes to be read strictly from first to last.
-      to[k] = n > kInMemory ? sum_one_row(from, size, ahead) : sum_long_run(from, size, ahead);
+      // The memory is no faster than `sum_row`.
+      to[k] = n > kInMemory ? sum_far_run(from, size, is_apart, ahead) : sum_long_run(from, size, ahead);
     }
   });
   tree_sum(slots, pieces, 1);
