@@ -100,6 +100,15 @@ def average_pools():
                  "if (((end - x) & N) != 0) add();", "if (((end - x) & N) != 0) x += N;", "*mean*")
     yield Mutant("sums that overflow float32 not taken again", "src/kernels/sum_run.hpp", "return all - all == 0 ?", "return true ?",
                  "a mean of float32 is right*")
+    yield Mutant("the end of a run that no cache holds left out", "src/kernels/sum_run.hpp", "n - kPlaces * part);", "0);",
+                 "*no cache holds*")
+    yield Mutant("sums of runs in several places stored in one", "src/kernels/average_runs.hpp", "T* const to = y + p * part + i;",
+                 "T* const to = y + i;", "runs read in several*")
+    yield Mutant("runs in several places reduced in one", "src/kernels/reduce_driver.hpp", "const std::int64_t o = i + p * part;",
+                 "const std::int64_t o = i;", "runs read in several*")
+    yield Mutant("runs behind those in several places left out", "src/kernels/reduce_driver.hpp",
+                 "for (std::int64_t o = first + kPlaces * part; o < last;", "for (std::int64_t o = first + kPlaces * part; o + 1 < last;",
+                 "runs read in several*")
     yield Mutant("rows summed together beyond those of sixteen lanes", "src/kernels/sum_row.hpp",
                  "if (n >= kRowLanes && n < kWideRow)", "if (n >= kRowLanes)", "a mean over contiguous*")
     yield Mutant("elements of two uneven windows get one gradient", "src/kernels/avg_pool_uneven.hpp",

@@ -40,7 +40,7 @@ template <class T>
     const std::int64_t count = std::min(some, part - i), turn = count * n;
     for (std::int64_t p = 0; p < kPlaces; ++p) {
       const T *const in_first = x + i * n, *const from = in_first + p * apart;
-      NextPlaces next(in_first + ahead + p * turn / kPlaces, apart * std::int64_t{sizeof(T)});
+      NextPlaces next(in_first, ahead + p * turn / kPlaces, apart);
       double sum[kSomeRuns];
       if (n >= kWideRow) {
         sum[0] = sum_wide_row(from, n, next);

@@ -75,13 +75,15 @@ class Next {
 /// Where far memory is read in turn.
 inline constexpr std::int64_t kPlaces = 4;
 
-/// What loops will read a while later in kPlaces places in turn, each `apart` bytes behind the one before it: two lines
-/// of it are asked for at a time. It may lie beyond all memory.
+/// What loops will read a while later in kPlaces places in turn: two lines of it are asked for at a time. It may lie
+/// beyond all memory.
 class NextPlaces {
  public:
-  NextPlaces(const void* first, std::int64_t apart)
-      : at_(reinterpret_cast<std::uintptr_t>(first)),
-        apart_(static_cast<std::uintptr_t>(apart)),
+  /// From `n` elements behind x on; each place is `apart` elements behind the one before it.
+  template <class T>
+  NextPlaces(const T* x, std::int64_t n, std::int64_t apart)
+      : at_(reinterpret_cast<std::uintptr_t>(x) + static_cast<std::uintptr_t>(n) * sizeof(T)),
+        apart_(static_cast<std::uintptr_t>(apart) * sizeof(T)),
         further_(2 * apart_) {}
 
   [[gnu::always_inline]] void fetch_two_lines() {

@@ -326,9 +326,10 @@ void reduce_var(const ReducePlan& plan, double correction, const T* x, T* y) {
   const double divisor = degrees_of_freedom(plan, correction);
   // y = sum (x - mean)^2 / divisor
   if (in_runs(plan))
-    return for_each_run(plan, x, [=, n = plan.rows.extent, ahead = runs_ahead<T>(plan)](std::int64_t o, const T* run) {
-      y[o] = T(sum_of_squares(run, n, sum_run(run, n, ahead) / static_cast<double>(n)) / divisor);
-    });
+    return for_each_run<true>(
+        plan, x, [=, n = plan.rows.extent, ahead = runs_ahead<T>(plan)](std::int64_t o, const T* run) {
+          y[o] = T(sum_of_squares(run, n, sum_run(run, n, ahead) / static_cast<double>(n)) / divisor);
+        });
   for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     double mean[kReduceColumns], square[kReduceColumns] = {};
     mean_group(plan, start, width, mean, x);

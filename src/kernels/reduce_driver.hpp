@@ -171,13 +171,39 @@ inline bool in_runs(const ReducePlan& p) {
          (p.kept_rank == 0 || (p.kept_rank == 1 && p.kept[0].stride[0] == p.rows.extent));
 }
 
-/// Calls `body(output, run)` for every output of a plan that is `in_runs`.
-template <class T, class Body>
+/// Calls a body that is known by its address.
+template <class Body, class T>
+[[gnu::noinline]] void run_body(const void* body, std::int64_t output, T* run) {
+  (*static_cast<const Body*>(body))(output, run);
+}
+
+/// Calls `run_body(body, o, x + o n)` for o from `first` up to `last`, for the runs of kPlaces parts in turn; what is
+/// next there is asked for.
+template <class T>
+[[gnu::noinline]] void for_runs_apart(T* x, std::int64_t n, std::int64_t first, std::int64_t last, const void* body,
+                                      void (*run_body)(const void*, std::int64_t, T*)) {
+  constexpr std::int64_t kAhead = 2048 / sizeof(T);
+  const std::int64_t part = (last - first) / kPlaces;
+  for (std::int64_t i = first; i < first + part; ++i)
+    for (std::int64_t p = 0; p < kPlaces; ++p) {
+      NextPlaces next(x + i * n, std::max(n, kAhead) + p * n / kPlaces, part * n);
+      fetch_for(x, n, next);
+      const std::int64_t o = i + p * part;
+      run_body(body, o, x + o * n);
+    }
+  for (std::int64_t o = first + kPlaces * part; o < last; ++o) run_body(body, o, x + o * n);
+}
+
+/// Calls `body(output, run)` for every output of a plan that is `in_runs`; in order if `body` asks for memory itself.
+template <bool kInOrder = false, class T, class Body>
 void for_each_run(const ReducePlan& p, T* x, const Body& body) {
   const std::int64_t n = p.rows.extent;
-  parallel_for(p.outputs, std::max<std::int64_t>(n, 8), [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t o = first; o < last; ++o) body(o, x + o * n);
-  });
+  const bool is_apart = !kInOrder && n <= kLongRun && reads_apart(read_bytes<T>(p));
+  parallel_for(
+      p.outputs, std::max<std::int64_t>(n, 8), [=](std::int64_t first, std::int64_t last) __attribute__((flatten)) {
+        if (is_apart) return for_runs_apart(x, n, first, last, &body, run_body<Body, T>);
+        for (std::int64_t o = first; o < last; ++o) body(o, x + o * n);
+      });
 }
 
 /// Whether short runs are turned: the baseline is kept small.

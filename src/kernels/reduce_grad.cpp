@@ -177,22 +177,22 @@ void deviation_grad(const ReducePlan& plan, double correction, const T* dy, cons
   };
   if constexpr (kAvoidsParts<T>)
     if (in_runs(plan))
-      return for_each_run(plan, x,
-                          [=, n = plan.rows.extent, ahead = runs_ahead<T>(plan)](std::int64_t o, const T* run) {
-                            const double mean = sum_run(run, n, ahead) / static_cast<double>(n), slope = slope_of(o);
-                            T* const to = dx + o * n;
-                            std::int64_t i = 0;
-                            for (; i + kDoubles <= n; i += kDoubles) {
-                              AsManyFloats before, d = as_floats(slope * (ElementsAt{i}(run)-mean));
-                              std::memcpy(&before, to + i, sizeof before);
-                              if (add) d += before;
-                              std::memcpy(to + i, &d, sizeof d);
-                            }
-                            for (; i < n; ++i) {
-                              const T d = T(slope * (static_cast<double>(run[i]) - mean));
-                              to[i] = add ? to[i] + d : d;
-                            }
-                          });
+      return for_each_run<true>(
+          plan, x, [=, n = plan.rows.extent, ahead = runs_ahead<T>(plan)](std::int64_t o, const T* run) {
+            const double mean = sum_run(run, n, ahead) / static_cast<double>(n), slope = slope_of(o);
+            T* const to = dx + o * n;
+            std::int64_t i = 0;
+            for (; i + kDoubles <= n; i += kDoubles) {
+              AsManyFloats before, d = as_floats(slope * (ElementsAt{i}(run)-mean));
+              std::memcpy(&before, to + i, sizeof before);
+              if (add) d += before;
+              std::memcpy(to + i, &d, sizeof d);
+            }
+            for (; i < n; ++i) {
+              const T d = T(slope * (static_cast<double>(run[i]) - mean));
+              to[i] = add ? to[i] + d : d;
+            }
+          });
   for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     double means[kReduceColumns];
     mean_group(plan, start, width, means, x);

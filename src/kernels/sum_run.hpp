@@ -57,8 +57,7 @@ template <class T>
   if (is_apart) {
     for (const T *at = x, *const end = x + part; at != end; at += kBlock)
       for (std::int64_t p = 0; p < kPlaces; ++p)
-        sum[p] += sum_wide_row(at + p * part, kBlock,
-                               NextPlaces(at + kAhead + p * kBlock / kPlaces, part * std::int64_t{sizeof(T)}));
+        sum[p] += sum_wide_row(at + p * part, kBlock, NextPlaces(at, kAhead + p * kBlock / kPlaces, part));
   } else {
     const T* at = x;
     for (double& of_part : sum)

@@ -4,7 +4,6 @@
 #include <limits>
 #include <vector>
 
-#include "base/memory_ahead.hpp"
 #include "kernels/reduce.hpp"
 #include "kernels/sum_run.hpp"
 #include "support/catch.hpp"
@@ -89,61 +88,6 @@ TEMPLATE_TEST_CASE("a mean over contiguous dimensions has the bits of a row sum"
     for (std::int64_t r = 0; r < 5; ++r)
       CHECK(y[std::size_t(r)] == TestType(kernels::sum_row(x.data() + r * n, n) / double(n)));
   }
-}
-
-namespace {
-
-/// From how many bytes on memory is read in several places in turn, while this lives.
-class ApartFrom {
- public:
-  explicit ApartFrom(std::int64_t bytes) { detail::apart_from = bytes; }
-  ~ApartFrom() { detail::apart_from = before_; }
-  ApartFrom(const ApartFrom&) = delete;
-  ApartFrom& operator=(const ApartFrom&) = delete;
-
- private:
-  const std::int64_t before_ = detail::apart_from;
-};
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-
-/// Sums or means as `of_runs` has them where memory is read in that way.
-template <class T>
-std::vector<T> of_runs_apart(std::int64_t from, std::int64_t runs, const std::vector<T>& x, bool mean) {
-  const ApartFrom here(from);
-  return of_runs(runs, x, mean);
-}
-
-}  // namespace
-
-TEMPLATE_TEST_CASE("runs read in several places in turn have the sums that they have in order", "", float, double) {
-  Draw draw(41);
-  for (const std::int64_t n : {1, 3, 15, 16, 49, 191, 192, 255, 1000, 4096, 4097, 20000})
-    for (const std::int64_t runs : {1, 3, 4, 7, 9, 64, 269, 1100}) {
-      if (n * runs > 300000) continue;
-      auto values = draw.values(runs * n);
-      for (double& v : values) v /= 3;
-      const std::vector<TestType> x(values.begin(), values.end());
-      CAPTURE(n, runs);
-      CHECK(of_runs_apart(0, runs, x, false) == of_runs_apart(kNever, runs, x, false));
-      CHECK(of_runs_apart(0, runs, x, true) == of_runs_apart(kNever, runs, x, true));
-    }
-}
-
-TEMPLATE_TEST_CASE("a run that no cache holds has one sum, which is right", "", float, double) {
-  const std::int64_t size = (1 << 22) + 70001;
-  std::vector<TestType> x(static_cast<std::size_t>(size));
-  double exact = 0;  // of multiples of 1/8, whose sums are
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const double v = double(i * 2654435761U % 8191) / 8 - 300;
-    x[i] = TestType(v);
-    exact += v;
-  }
-  const auto apart = of_runs_apart(0, 1, x, false), in_order = of_runs_apart(kNever, 1, x, false);
-  CHECK(apart == in_order);
-  CHECK(in_order[0] == TestType(exact));
-  // Thirds are rounded, and sums of double then differ by their order.
-  for (TestType& v : x) v /= 3;
-  CHECK(of_runs_apart(0, 1, x, false) == of_runs_apart(kNever, 1, x, false));
 }
 
 TEST_CASE("sums of float32 runs that one thread takes are sums in double, rounded once") {
