@@ -133,7 +133,7 @@ template <int n, class A>
       if (ahead > 0) fetch_run(at, left * step, ahead);
       Vector<A> s[kParts * n];
       Vector<float> first[n], second[n];
-      const auto add = [&s](int v, const Vector<float>& some) __attribute__((always_inline)) {
+      const auto add = [&](int v, const Vector<float>& some) __attribute__((always_inline)) {
         s[kParts * v] += part_of<A>(some, std::integral_constant<int, 0>());
         if constexpr (kParts > 1) s[kParts * v + 1] += part_of<A>(some, std::integral_constant<int, 1>());
       };
