@@ -33,14 +33,13 @@ inline constexpr std::int64_t kSomeRuns = 64;
 /// kPlaces places in turn: some short runs of each, or one.
 template <class T>
 [[gnu::noinline]] void average_apart(const T* x, std::int64_t part, std::int64_t n, double divisor, T* y) {
-  constexpr std::int64_t kTurn = 1024 / sizeof(T);
+  constexpr std::int64_t kTurn = 1024 / sizeof(T), kAhead = 2 * kTurn;
   const std::int64_t some = std::clamp<std::int64_t>(kTurn / n, 1, kSomeRuns), apart = part * n;
-  const std::int64_t ahead = std::max(some * n, 2 * kTurn);
   for (std::int64_t i = 0; i < part; i += some) {
     const std::int64_t count = std::min(some, part - i), turn = count * n;
     for (std::int64_t p = 0; p < kPlaces; ++p) {
       const T *const in_first = x + i * n, *const from = in_first + p * apart;
-      NextPlaces next(in_first, ahead + p * turn / kPlaces, apart);
+      NextPlaces next(in_first, kAhead + p * turn / kPlaces, apart);
       double sum[kSomeRuns];
       if (n >= kWideRow) {
         sum[0] = sum_wide_row(from, n, next);

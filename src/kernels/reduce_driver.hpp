@@ -186,7 +186,7 @@ template <class T>
   const std::int64_t part = (last - first) / kPlaces;
   for (std::int64_t i = first; i < first + part; ++i)
     for (std::int64_t p = 0; p < kPlaces; ++p) {
-      NextPlaces next(x + i * n, std::max(n, kAhead) + p * n / kPlaces, part * n);
+      NextPlaces next(x + i * n, kAhead + p * n / kPlaces, part * n);
       fetch_for(x, n, next);
       const std::int64_t o = i + p * part;
       run_body(body, o, x + o * n);
