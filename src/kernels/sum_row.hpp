@@ -32,7 +32,7 @@ template <int M, int N, int kMost, class T>
 template <class T>
 inline constexpr int kRowRegister = std::min(kLanes<double>, sizeof(T) == sizeof(float) ? 4 : 8);
 
-/// Asks for as much memory as n elements take: `ahead` bytes in front of x, or what is next elsewhere.
+/// Asks for as much memory as n elements take: `ahead` bytes in front of x, or what is next in several places.
 template <class T>
 [[gnu::always_inline]] inline void fetch_for(const T* x, std::int64_t n, std::uintptr_t ahead) {
   fetch_run(x, n, ahead);

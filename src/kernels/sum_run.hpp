@@ -81,7 +81,7 @@ template <class T>
     for (std::int64_t k = first; k < last; ++k) {
       const T* const from = x + k * piece;
       const std::int64_t size = std::min(piece, n - k * piece);
-      // The memory is no faster than `sum_row`.
+      // What comes from memory is summed in double as fast as it comes.
       to[k] = n > kInMemory ? sum_far_run(from, size, is_apart, ahead) : sum_long_run(from, size, ahead);
     }
   });
