@@ -102,10 +102,8 @@ def average_pools():
                  "a mean of float32 is right*")
     yield Mutant("the end of a run that no cache holds left out", "src/kernels/sum_run.hpp", "n - kPlaces * part);", "0);",
                  "*no cache holds*")
-    yield Mutant("sums of runs in several places stored in one", "src/kernels/average_runs.hpp", "T* const to = y + p * part + i;",
-                 "T* const to = y + i;", "runs read in several*")
-    yield Mutant("runs in several places reduced in one", "src/kernels/reduce_driver.hpp", "const std::int64_t o = i + p * part;",
-                 "const std::int64_t o = i;", "runs read in several*")
+    yield Mutant("runs in several places taken from one", "src/kernels/loop_hints.hpp", "turn(p, p * part + i, count,",
+                 "turn(p, i, count,", "runs read in several*")
     yield Mutant("runs behind those in several places left out", "src/kernels/reduce_driver.hpp",
                  "for (std::int64_t o = first + kPlaces * part; o < last;", "for (std::int64_t o = first + kPlaces * part; o + 1 < last;",
                  "runs read in several*")
@@ -710,8 +708,8 @@ def functions():
     yield Mutant("gradients of dense windows from the parts of sparse ones", "src/kernels/avg_pool_uneven.hpp",
                  "is_dense ? spread(std::true_type())", "is_dense ? spread(std::false_type())", "*adaptive*")
     yield Mutant("runs of squares that begin one late", "src/kernels/elementwise.hpp",
-                 "for (std::int64_t i = first; i < last; ++i) y[i] = x[i] * x[i];",
-                 "for (std::int64_t i = first + 1; i < last; ++i) y[i] = x[i] * x[i];", "maps give the same bits*")
+                 "for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];",
+                 "for (std::int64_t i = 1; i < n; ++i) y[i] = x[i] * x[i];", "maps give the same bits*")
     yield Mutant("tail of silu scaled before it is multiplied", gates, "return scaled_down(fused(q, rest, q), shifted);",
                  "return q * scaled_down(1 + rest, shifted);", "every function of one element*")
     yield Mutant("gelu far below 0 from the pieces near it", gates, "constexpr float kFar = -5.3f;",

@@ -33,24 +33,21 @@ inline constexpr std::int64_t kSomeRuns = 64;
 /// kPlaces places in turn: some short runs of each, or one.
 template <class T>
 [[gnu::noinline]] void average_apart(const T* x, std::int64_t part, std::int64_t n, double divisor, T* y) {
-  constexpr std::int64_t kTurn = 1024 / sizeof(T), kAhead = 2 * kTurn;
-  const std::int64_t some = std::clamp<std::int64_t>(kTurn / n, 1, kSomeRuns), apart = part * n;
-  for (std::int64_t i = 0; i < part; i += some) {
-    const std::int64_t count = std::min(some, part - i), turn = count * n;
-    for (std::int64_t p = 0; p < kPlaces; ++p) {
-      const T *const in_first = x + i * n, *const from = in_first + p * apart;
-      NextPlaces next(in_first, kAhead + p * turn / kPlaces, apart);
-      double sum[kSomeRuns];
-      if (n >= kWideRow) {
-        sum[0] = sum_wide_row(from, n, next);
-      } else {
-        fetch_for(from, turn, next);
-        if (!sum_short_runs(from, n, count, sum)) sum_rows(from, n, count, 0, sum);
-      }
-      T* const to = y + p * part + i;
-      for (std::int64_t c = 0; c < count; ++c) to[c] = static_cast<T>(sum[c] / divisor);
-    }
-  }
+  constexpr std::int64_t kTurn = 1024 / sizeof(T);
+  const std::int64_t some = std::clamp<std::int64_t>(kTurn / n, 1, kSomeRuns);
+  for_places(
+      x, n, part, some, kPlaceAhead<T>,
+      [=](std::int64_t, std::int64_t run, std::int64_t count, NextPlaces next) __attribute__((always_inline)) {
+        double sum[kSomeRuns];
+        const T* const from = x + run * n;
+        if (n >= kWideRow) {
+          sum[0] = sum_wide_row(from, n, next);
+        } else {
+          fetch_for(from, count * n, next);
+          if (!sum_short_runs(from, n, count, sum)) sum_rows(from, n, count, 0, sum);
+        }
+        for (std::int64_t c = 0; c < count; ++c) y[run + c] = static_cast<T>(sum[c] / divisor);
+      });
 }
 
 /// y_i = (x_{i n} + ... + x_{i n + n - 1}) / divisor, of sums as `sum_run` takes them.

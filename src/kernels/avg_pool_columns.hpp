@@ -134,8 +134,8 @@ template <int n, class A>
       Vector<A> s[kParts * n];
       Vector<float> first[n], second[n];
       const auto add = [&](int v, const Vector<float>& some) __attribute__((always_inline)) {
-        s[kParts * v] += part_of<A>(some, std::integral_constant<int, 0>());
-        if constexpr (kParts > 1) s[kParts * v + 1] += part_of<A>(some, std::integral_constant<int, 1>());
+        s[kParts * v] += part_of<A>(some, 0);
+        if constexpr (kParts > 1) s[kParts * v + 1] += part_of<A>(some, 1);
       };
 #pragma GCC unroll 8
       for (int v = 0; v < kParts * n; ++v) s[v] = (left > 0 ? A(-0.0) : A(0)) - Vector<A>{};

@@ -219,18 +219,18 @@ struct Pow {
   T grad(T dy, T x) const {
     return slope == Way::zero ? T{} : dy * (each<T>(exponent) * power(x, exponent - 1, slope));
   }
-  /// y[i] = f(x[i]) for first <= i < last by a loop of its own, if that is a square or a cube; returns whether it is.
+  /// y[i] = f(x[i]) for i < n by a loop of its own, if that is a square or a cube; returns whether it is.
   /// That takes half the time that the loop for functions of any length does.
   template <class T>
-  bool map_product(const T* x, T* y, std::int64_t first, std::int64_t last) const {
+  bool map_product(const T* x, T* y, std::int64_t n) const {
     if (value == Way::square) {
       TAPER_INDEPENDENT_TURNS
-      for (std::int64_t i = first; i < last; ++i) y[i] = x[i] * x[i];
+      for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];
       return true;
     }
     if (value == Way::cube) {
       TAPER_INDEPENDENT_TURNS
-      for (std::int64_t i = first; i < last; ++i) y[i] = x[i] * x[i] * x[i];
+      for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i] * x[i];
       return true;
     }
     return false;

@@ -97,6 +97,23 @@ class NextPlaces {
   std::uintptr_t at_, apart_, further_;
 };
 
+/// Calls `turn(p, run, count, next)` for kPlaces * `part` runs of n elements each, from x on, in kPlaces places in
+/// turn: for `count` runs from number `run` on in place p, at most `some`. `next` is what to ask for meanwhile: a share
+/// of what lies `ahead` elements behind the first run of all places.
+template <class T, class Turn>
+[[gnu::always_inline]] inline void for_places(const T* x, std::int64_t n, std::int64_t part, std::int64_t some,
+                                              std::int64_t ahead, const Turn& turn) {
+  for (std::int64_t i = 0; i < part; i += some)
+    for (std::int64_t p = 0; p < kPlaces; ++p) {
+      const std::int64_t count = some < part - i ? some : part - i;
+      turn(p, p * part + i, count, NextPlaces(x + i * n, ahead + p * count * n / kPlaces, part * n));
+    }
+}
+
+/// How many elements ahead runs are asked for best in each place.
+template <class T>
+inline constexpr std::int64_t kPlaceAhead = 2048 / sizeof(T);
+
 /// Rows in front of which others are asked for while their columns are gone through.
 inline constexpr std::int64_t kRowsAhead = 32;
 

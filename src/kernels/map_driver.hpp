@@ -19,7 +19,7 @@ constexpr bool kTakesPacks = requires {
 template <class T>
 using MapRange = void (*)(const void* f, const T* a, const T* b, T* y, std::int64_t n);
 
-/// Calls `range` for ranges that cover n elements, in parallel if that pays.
+/// Calls `range` for ranges that cover n elements, in parallel if that pays; few are spared the way there.
 template <class T>
 [[gnu::noinline]] void map_ranges(std::int64_t n, std::int64_t cost, const T* a, const T* b, T* y, const void* f,
                                   MapRange<T> range) {
@@ -32,8 +32,8 @@ template <class T>
 template <class F, class T>
 [[gnu::noinline]] void map_range(const void* function, const T* x, const T*, T* y, std::int64_t n) {
   const F f = *static_cast<const F*>(function);  // which stays in registers where a function may be called
-  if constexpr (requires { f.map_product(x, y, n, n); })
-    if (f.map_product(x, y, 0, n)) return;
+  if constexpr (requires { f.map_product(x, y, n); })
+    if (f.map_product(x, y, n)) return;
   if constexpr (kTakesPacks<F>) {
     for (AnyPack at{0, n}; at; at.next<T>()) at.store(y, f.f(at(x)));
   } else {

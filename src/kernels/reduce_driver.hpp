@@ -182,15 +182,13 @@ template <class Body, class T>
 template <class T>
 [[gnu::noinline]] void for_runs_apart(T* x, std::int64_t n, std::int64_t first, std::int64_t last, const void* body,
                                       void (*run_body)(const void*, std::int64_t, T*)) {
-  constexpr std::int64_t kAhead = 2048 / sizeof(T);
   const std::int64_t part = (last - first) / kPlaces;
-  for (std::int64_t i = first; i < first + part; ++i)
-    for (std::int64_t p = 0; p < kPlaces; ++p) {
-      NextPlaces next(x + i * n, kAhead + p * n / kPlaces, part * n);
-      fetch_for(x, n, next);
-      const std::int64_t o = i + p * part;
-      run_body(body, o, x + o * n);
-    }
+  for_places(
+      x + first * n, n, part, 1, kPlaceAhead<T>,
+      [=](std::int64_t, std::int64_t run, std::int64_t, NextPlaces next) __attribute__((always_inline)) {
+        fetch_for(x, n, next);
+        run_body(body, first + run, x + (first + run) * n);
+      });
   for (std::int64_t o = first + kPlaces * part; o < last; ++o) run_body(body, o, x + o * n);
 }
 

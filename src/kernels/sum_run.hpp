@@ -55,9 +55,10 @@ template <class T>
   const std::int64_t part = n / kPlaces / kBlock * kBlock;
   double sum[kPlaces] = {};
   if (is_apart) {
-    for (const T *at = x, *const end = x + part; at != end; at += kBlock)
-      for (std::int64_t p = 0; p < kPlaces; ++p)
-        sum[p] += sum_wide_row(at + p * part, kBlock, NextPlaces(at, kAhead + p * kBlock / kPlaces, part));
+    for_places(
+        x, kBlock, part / kBlock, 1, kAhead,
+        [&](std::int64_t p, std::int64_t block, std::int64_t, const NextPlaces& next)
+            __attribute__((always_inline)) { sum[p] += sum_wide_row(x + block * kBlock, kBlock, next); });
   } else {
     const T* at = x;
     for (double& of_part : sum)

@@ -6,6 +6,7 @@
 #include "kernels/avg_pool.hpp"
 #include "support/avg_pool_runs.hpp"
 #include "support/catch.hpp"
+#include "support/replaced.hpp"
 
 // Average pools of more than the caches hold.
 
@@ -102,17 +103,6 @@ TEST_CASE("averages along rows that are too much for the caches are those of eac
 
 namespace {
 
-/// As if no caches held results, while it lives.
-class NoCaches {
- public:
-  NoCaches() : before_(std::exchange(detail::beyond_caches, 0)) {}
-  NoCaches(const NoCaches&) = delete;
-  ~NoCaches() { detail::beyond_caches = before_; }
-
- private:
-  std::int64_t before_;
-};
-
 /// `results(to)` where the first element is `shift` behind the beginning of a cache line.
 template <class Results>
 std::vector<float> stored_at(std::int64_t shift, std::int64_t count, const Results& results) {
@@ -141,7 +131,7 @@ TEST_CASE("averages and gradients stored past the caches are those stored in the
   for (const AvgPool& pool : pools) {
     const auto x = as<float>(draw.values(inputs(pool))), dy = as<float>(draw.values(outputs(pool)));
     const auto y = run_forward(pool, x), dx = run_backward(pool, dy);
-    const NoCaches none;
+    const Replaced no_caches(detail::beyond_caches, 0);
     CAPTURE(pool.in, pool.kernel, pool.stride, pool.adaptive);
     // Lines, vectors and elements that begin nowhere.
     for (const std::int64_t shift : {0, 8, 1}) {

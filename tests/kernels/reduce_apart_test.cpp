@@ -6,6 +6,7 @@
 #include "kernels/reduce.hpp"
 #include "support/catch.hpp"
 #include "support/draw.hpp"
+#include "support/replaced.hpp"
 
 // Reductions of what is read in several places in turn, as processors do that gain by it from many bytes on.
 
@@ -15,38 +16,18 @@ using test::Draw;
 
 namespace {
 
-/// From how many bytes on memory is read in several places in turn, while this lives.
-class ApartFrom {
- public:
-  explicit ApartFrom(std::int64_t bytes) { detail::apart_from = bytes; }
-  ~ApartFrom() { detail::apart_from = before_; }
-  ApartFrom(const ApartFrom&) = delete;
-  ApartFrom& operator=(const ApartFrom&) = delete;
-
- private:
-  const std::int64_t before_ = detail::apart_from;
-};
-
 /// Whether `reduce(plan, x, y)` fills y, for each of `runs` runs, with the bits that it has where all is read in order.
 template <class T, class Reduce>
 bool is_same_apart(std::int64_t runs, const std::vector<T>& x, const Reduce& reduce) {
   const ReducePlan plan = reduce_plan(Shape{runs, std::int64_t(x.size()) / runs}, 0b10);
   std::vector<T> y(std::size_t(runs), 77), z = y;
-  {
-    const ApartFrom always(0);
-    reduce(plan, x.data(), y.data());
-  }
-  const ApartFrom never(std::numeric_limits<std::int64_t>::max());
-  reduce(plan, x.data(), z.data());
+  const auto reduce_from = [&](std::int64_t bytes, T* to) {
+    const test::Replaced apart(detail::apart_from, bytes);
+    reduce(plan, x.data(), to);
+  };
+  reduce_from(0, y.data());
+  reduce_from(std::numeric_limits<std::int64_t>::max(), z.data());
   return y == z;
-}
-
-/// Thirds, whose sums are rounded and differ by their order.
-template <class T>
-std::vector<T> thirds(Draw& draw, std::int64_t n) {
-  std::vector<double> values = draw.values(n);
-  for (double& v : values) v /= 3;
-  return {values.begin(), values.end()};
 }
 
 }  // namespace
@@ -57,7 +38,7 @@ TEMPLATE_TEST_CASE("runs read in several places in turn are reduced as those in 
   for (const std::int64_t n : {1, 3, 15, 16, 49, 191, 192, 255, 1000, 4096, 4097, 20000})
     for (const std::int64_t runs : {1, 3, 4, 7, 9, 64, 269, 1100}) {
       if (n * runs > 300000) continue;
-      const std::vector<T> x = thirds<T>(draw, runs * n);
+      const std::vector<T> x = draw.thirds<T>(runs * n);
       CAPTURE(n, runs);
       CHECK(is_same_apart(runs, x, [](const auto& p, const T* from, T* to) { reduce_sum(p, from, to); }));
       CHECK(is_same_apart(runs, x, [](const auto& p, const T* from, T* to) { reduce_mean(p, from, to); }));

@@ -16,9 +16,7 @@ using test::Draw;
 template <class T>
 bool sums_rows(std::int64_t n, Draw& draw) {
   constexpr std::int64_t kRows = 7;
-  auto values = draw.values(kRows * n);
-  for (double& v : values) v /= 3;  // so that sums of double are rounded, and differ by their order
-  const std::vector<T> x(values.begin(), values.end());
+  const std::vector<T> x = draw.thirds<T>(kRows * n);
   double sum[kRows];
   kernels::sum_rows(x.data(), n, kRows, 0, sum);
   bool same = true;
@@ -82,9 +80,7 @@ std::vector<T> of_runs(std::int64_t runs, const std::vector<T>& x, bool mean) {
 TEMPLATE_TEST_CASE("a mean over contiguous dimensions has the bits of a row sum", "", float, double) {
   Draw draw(6);
   for (std::int64_t n : {7, 49, 191, 192, 1001, 4096}) {
-    auto values = draw.values(5 * n);
-    for (double& v : values) v /= 3;  // so that sums of double are rounded, and differ by their order
-    const std::vector<TestType> x(values.begin(), values.end()), y = of_runs(5, x, true);
+    const std::vector<TestType> x = draw.thirds<TestType>(5 * n), y = of_runs(5, x, true);
     for (std::int64_t r = 0; r < 5; ++r)
       CHECK(y[std::size_t(r)] == TestType(kernels::sum_row(x.data() + r * n, n) / double(n)));
   }

@@ -22,6 +22,13 @@ class Draw {
     for (double& x : v) x = value();
     return v;
   }
+  /// Thirds of them: their sums are rounded, and differ by their order.
+  template <class T>
+  std::vector<T> thirds(std::int64_t n) {
+    std::vector<double> v = values(n);
+    for (double& x : v) x /= 3;
+    return {v.begin(), v.end()};
+  }
   /// `n` different ones of `from`, in any order.
   std::vector<std::int64_t> choose(std::vector<std::int64_t> from, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) std::swap(from[i], from[i + std::size_t(below(std::int64_t(from.size() - i)))]);
