@@ -297,22 +297,22 @@ void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f
   if (f != nullptr && rs[0] == 1 && p.reduced_rank == 0 && p.rows.extent > 0 && p.rows.extent <= kBuffer / 2)
     return grad_of_runs(p, x, dx, add, f);
   const auto sums_of = [=, &p, &x](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double sum[kWideColumns];
+    double sum[kFarColumns];
     std::fill_n(sum, width, 0.0);
     OperandRun runs[BroadcastPlan::kOperands];
-    constexpr std::int64_t kTerms = 8 * kWideColumns;
-    alignas(64) T terms[kTerms];
+    alignas(64) T terms[8 * kFarColumns];
     const bool run = is_run(p, width);
     const std::int64_t* const cs = run ? rs : p.columns.stride;
     // Parts of longer rows, and rows that leave no room for eight, are taken one by one.
     const bool alone = !run && (8 * width > kBuffer || (width >= kLongRow / 2 && rs[0] != width));
     // A run is a row, of which a part is worked on at once; else as many times eight rows as there is room for.
-    const std::int64_t step = run ? kBuffer : (alone ? kTerms : kBuffer) / width / 8 * 8;
+    const std::int64_t room = alone ? 8 * std::max(width, kWideColumns) : kBuffer;
+    const std::int64_t step = run ? kBuffer : room / width / 8 * 8;
     for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
       if (f == nullptr) {
         const T* const from = static_cast<const T*>(x[0].data) + o.at[0];
         return run ? void(sum[0] += sum_run(from, p.rows.extent))
-                   : add_columns(from, p.rows.extent, rs[0], width, is_far<T>(p), sum);
+                   : add_columns(from, p.rows.extent, rs[0], width, is_far(read_bytes<T>(p)), sum);
       }
       for (std::int64_t j = 0; j < p.rows.extent; j += step) {
         const std::int64_t taken = std::min(step, p.rows.extent - j);
@@ -329,7 +329,7 @@ void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f
     });
     for (std::int64_t c = 0; c < width; ++c) dx[out + c] = add ? dx[out + c] + T(sum[c]) : T(sum[c]);
   };
-  for_each_group(p, 4, sums_of, kWideColumns);
+  for_each_group<T>(p, 4, sums_of, kWideColumns);
 }
 
 template <class T>

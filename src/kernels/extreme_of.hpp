@@ -164,11 +164,12 @@ template <bool largest, class T>
   }
   constexpr int N = kFullVector<T>;
   const auto row_of = [=](std::int64_t j) { return x + (j < n ? j : n - 1) * row; };
-  for (std::int64_t j = 0; j < n; j += 4) {
+  const std::int64_t turns = ceil_div(n, 4), apart = is_far ? turns : 1, step = is_far ? 1 : 4;
+  for (std::int64_t k = 0; k < turns; ++k) {
     // The last row may be read more than once, which changes nothing.
-    const T *const a = row_of(j), *const b = row_of(j + 1), *const c = row_of(j + 2), *const d = row_of(j + 3);
-    if (is_far) [[unlikely]]
-      fetch_rows(a + kRowsAhead * row, 4, row, width);
+    const std::int64_t j = k * step;
+    const T *const a = row_of(j), *const b = row_of(j + apart), *const c = row_of(j + 2 * apart),
+                   *const d = row_of(j + 3 * apart);
     typename Several<T, N>::type zero = {};
     const auto join = [&](auto better, std::int64_t i) __attribute__((always_inline)) {
       const auto va = several_at<T, N>(a + i), vb = several_at<T, N>(b + i), vc = several_at<T, N>(c + i),

@@ -48,16 +48,16 @@ void linear_backward_weight(const LinearParams& p, const T* dy, const T* x, T* d
 
 template <class T>
 void linear_backward_bias(const LinearParams& p, const T* dy, T* db, bool add) {
-  const std::int64_t blocks = ceil_div(p.out_features, kWideColumns);
-  const std::int64_t work = std::min<std::int64_t>(p.rows, 1 << 24) * kWideColumns / 2;
-  const bool is_far = double(p.rows) * double(p.out_features) * sizeof(T) >= kFarRead;
+  const bool far = is_far(double(p.rows) * double(p.out_features) * sizeof(T));
+  const std::int64_t widest = far ? kFarColumns : kWideColumns, blocks = ceil_div(p.out_features, widest);
+  const std::int64_t work = std::min<std::int64_t>(p.rows, 1 << 24) * widest / 2;
   parallel_for(blocks, work, [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t block = first; block < last; ++block) {
-      const std::int64_t f = block * kWideColumns, n = std::min(kWideColumns, p.out_features - f);
-      double sum[kWideColumns];
+      const std::int64_t f = block * widest, n = std::min(widest, p.out_features - f);
+      double sum[kFarColumns];
       // sum[i] = sum over rows of dy[row, f + i]
       std::fill_n(sum, n, 0.0);
-      add_columns(dy + f, p.rows, p.out_features, n, is_far, sum);
+      add_columns(dy + f, p.rows, p.out_features, n, far, sum);
       for (std::int64_t i = 0; i < n; ++i)
         db[f + i] = static_cast<T>(add ? static_cast<double>(db[f + i]) + sum[i] : sum[i]);
     }

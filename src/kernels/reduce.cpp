@@ -97,16 +97,13 @@ double sum_of_squares(const T* x, std::int64_t n) {
 
 /// square_c += (x_{j, c} - mean_c)^2 for `n` rows of `width` columns.
 template <class T>
-[[gnu::noinline]] void add_squares(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, const double* mean,
-                                   double* square) {
-  for (std::int64_t j = 0; j < n; ++j) {
-    const T* const a = x + j * row;
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t c = 0; c < width; ++c) {
-      const double d = static_cast<double>(a[c]) - mean[c];
-      square[c] += d * d;
-    }
-  }
+[[gnu::noinline]] void add_squares(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, bool is_far,
+                                   const double* mean, double* square) {
+  add_terms<4>(
+      x, n, row, width, is_far, square, [=](T v, std::int64_t c) __attribute__((always_inline)) {
+        const double d = static_cast<double>(v) - mean[c];
+        return d * d;
+      });
 }
 
 /// square[c] += the sum of squared differences from mean[c], of a group.
@@ -119,21 +116,24 @@ template <class T>
     if (run)
       square[0] += sum_of_squares(from, p.rows.extent, mean[0]);
     else
-      add_squares(from, p.rows.extent, p.rows.stride[0], width, mean, square);
+      add_in_pieces(p.rows.extent, width, square,
+                    [=, row = p.rows.stride[0], far = is_far(read_bytes<T>(p))](std::int64_t first, std::int64_t n,
+                                                                                double* slot) {
+                      add_squares(from + first * row, n, row, width, far, mean, slot);
+                    });
   });
 }
 
-/// all[c] = join(all[c], x_{j, c}) for the rows of a group of integers, in order.
+/// all[c] = `nothing` with the elements of column c of a group of integers, in any order.
 template <class T, class Join>
 [[gnu::always_inline]] inline void fold_group(const ReducePlan& p, const Offsets& start, std::int64_t width, const T* x,
-                                              Accumulator<T>* all, const Join& join) {
-  for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
-    for (std::int64_t j = 0; j < p.rows.extent; ++j) {
-      const T* const a = x + o.at[0] + j * p.rows.stride[0];
-      TAPER_INDEPENDENT_TURNS
-      for (std::int64_t c = 0; c < width; ++c) all[c] = join(all[c], Accumulator<T>(a[c]));
-    }
+                                              Accumulator<T> nothing, Accumulator<T>* all, const Join& join) {
+  std::fill_n(all, rows_of_stretch(p, width) * width, nothing);
+  for_each_stretch(p, start, width, [=](std::int64_t at, std::int64_t n) {
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t i = 0; i < n; ++i) all[i] = join(all[i], Accumulator<T>(x[at + i]));
   });
+  join_stretch(p, width, all, join);
 }
 
 /// The product of the `n` elements at x.
@@ -198,7 +198,7 @@ template <class T>
                                                                                                       best);
   if (n <= piece) return join(x, n, row, width, is_far, best);
   const std::int64_t pieces = ceil_div(n, piece);
-  T slots[kPieces * kWideColumns];
+  T slots[kPiecesColumns];
   parallel_for(pieces, piece * width, [=, to = &slots[0]](std::int64_t first, std::int64_t last) {
     for (std::int64_t k = first; k < last; ++k) {
       const T* const from = x + k * piece * row;
@@ -211,8 +211,8 @@ template <class T>
 
 /// best[c] = the best element of output c of a group.
 template <class T>
-void best_of_group(const ReducePlan& p, const Offsets& start, std::int64_t width, Extreme extreme, const T* x,
-                   T* best) {
+[[gnu::noinline]] void best_of_group(const ReducePlan& p, const Offsets& start, std::int64_t width, Extreme extreme,
+                                     const T* x, T* best) {
   for_each_block(p, start, [&](const Offsets& o, std::int64_t done) {
     const T* const from = x + o.at[0];
     if (width == 1 && p.rows.stride[0] == 1) {
@@ -221,7 +221,7 @@ void best_of_group(const ReducePlan& p, const Offsets& start, std::int64_t width
       return;
     }
     if (done == 0) std::copy_n(from, width, best);
-    best_of_rows(extreme, from, p.rows.extent, p.rows.stride[0], width, is_far<T>(p), best);
+    best_of_rows(extreme, from, p.rows.extent, p.rows.stride[0], width, is_far(read_bytes<T>(p)), best);
   });
 }
 
@@ -241,18 +241,17 @@ template <class T>
 
 /// y[c] = the best |x| of column c of a group.
 template <class T>
-void extreme_magnitudes(const ReducePlan& p, const Offsets& start, std::int64_t width, Extreme extreme, const T* x,
-                        T* y) {
-  T best[kReduceColumns];
-  const bool run = is_run(p, width);
-  std::fill(best, best + width, extreme == Extreme::max ? T(0) : std::numeric_limits<T>::infinity());
-  for_each_stretch(p, start, width, [&](std::int64_t at, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const T magnitude = std::abs(x[at + i]);
-      T& before = best[run ? 0 : i];
-      if (beats(extreme, magnitude, before)) before = magnitude;
-    }
+[[gnu::noinline]] void extreme_magnitudes(const ReducePlan& p, const Offsets& start, std::int64_t width,
+                                          Extreme extreme, const T* x, T* y) {
+  T best[kFarColumns];
+  std::fill_n(best, rows_of_stretch(p, width) * width,
+              extreme == Extreme::max ? T(0) : std::numeric_limits<T>::infinity());
+  for_each_stretch(p, start, width, [=, to = &best[0]](std::int64_t at, std::int64_t n) {
+    T magnitude[kFarColumns];
+    for (std::int64_t i = 0; i < n; ++i) magnitude[i] = std::abs(x[at + i]);
+    best_of_rows(extreme, magnitude, 1, n, n, false, to);
   });
+  join_stretch(p, width, best, [=](T a, T b) { return beats(extreme, b, a) ? b : a; });
   std::copy_n(best, width, y);
 }
 
@@ -260,7 +259,7 @@ void extreme_magnitudes(const ReducePlan& p, const Offsets& start, std::int64_t 
 template <class T>
 [[gnu::noinline]] void add_exponentials(const T* x, std::int64_t n, std::int64_t row, std::int64_t width,
                                         const T* shift, double* sum) {
-  T term[kReduceColumns];
+  T term[kFarColumns];
   for (std::int64_t j = 0; j < n; ++j) {
     for (AnyPack at{0, width}; at; at.next<T>()) at.store(term, vector_exp(at(x + j * row) - at(shift)));
     TAPER_INDEPENDENT_TURNS
@@ -296,17 +295,15 @@ void reduce_sum(const ReducePlan& plan, const T* x, T* y) {
   // y = sum x
   if constexpr (!std::is_integral_v<T>)
     if (in_runs(plan)) return average_runs(plan.outputs, plan.rows.extent, 1, x, y);
-  constexpr std::int64_t widest = std::is_integral_v<T> ? kReduceColumns : kWideColumns;
   const auto sums_of = [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    Accumulator<T> sum[widest];
-    std::fill_n(sum, width, 0);
+    Accumulator<T> sum[kFarColumns];
     if constexpr (std::is_integral_v<T>)
-      fold_group(plan, start, width, x, sum, [](auto a, auto b) { return a + b; });
+      fold_group(plan, start, width, x, 0, sum, [](auto a, auto b) { return a + b; });
     else
       sum_group(plan, start, width, sum, x);
     for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(sum[c]);
   };
-  for_each_group(plan, 1, sums_of, widest);
+  for_each_group<T>(plan, 1, sums_of, std::is_integral_v<T> ? kReduceColumns : kWideColumns);
 }
 
 template <class T>
@@ -314,11 +311,11 @@ void reduce_mean(const ReducePlan& plan, const T* x, T* y) {
   // y = sum x / count
   if (in_runs(plan)) return average_runs(plan.outputs, plan.rows.extent, static_cast<double>(plan.rows.extent), x, y);
   const auto means_of = [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double mean[kWideColumns];
+    double mean[kFarColumns];
     mean_group(plan, start, width, mean, x);
     for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(mean[c]);
   };
-  for_each_group(plan, 1, means_of, kWideColumns);
+  for_each_group<T>(plan, 1, means_of, kWideColumns);
 }
 
 template <class T>
@@ -330,8 +327,9 @@ void reduce_var(const ReducePlan& plan, double correction, const T* x, T* y) {
         plan, x, [=, n = plan.rows.extent, ahead = runs_ahead<T>(plan)](std::int64_t o, const T* run) {
           y[o] = T(sum_of_squares(run, n, sum_run(run, n, ahead) / static_cast<double>(n)) / divisor);
         });
-  for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double mean[kReduceColumns], square[kReduceColumns] = {};
+  for_each_group<T>(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    double mean[kFarColumns], square[kFarColumns];
+    std::fill_n(square, width, 0.0);
     mean_group(plan, start, width, mean, x);
     squares_of_group(plan, start, width, x, mean, square);
     for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(square[c] / divisor);
@@ -351,11 +349,11 @@ void reduce_prod(const ReducePlan& plan, const T* x, T* y) {
     if (in_runs(plan))
       return for_each_run(plan, x,
                           [=, n = plan.rows.extent](std::int64_t o, const T* run) { y[o] = T(product_of(run, n)); });
-  for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    Accumulator<T> product[kReduceColumns];
+  for_each_group<T>(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    Accumulator<T> product[kFarColumns];
     std::fill_n(product, width, 1);
     if constexpr (std::is_integral_v<T>)
-      fold_group(plan, start, width, x, product, [](auto a, auto b) { return a * b; });
+      fold_group(plan, start, width, x, 1, product, [](auto a, auto b) { return a * b; });
     else
       for_each_block(plan, start, [&](const Offsets& o, std::int64_t) {
         const T* const from = x + o.at[0];
@@ -379,10 +377,10 @@ void reduce_extreme(const ReducePlan& plan, Extreme extreme, const T* x, T* y) {
     return for_each_run(plan, x,
                         [=, n = plan.rows.extent](std::int64_t o, const T* run) { y[o] = best_of(extreme, run, n); });
   }
-  for_each_group(
+  for_each_group<T>(
       plan, 1,
       [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-        T best[kWideColumns];
+        T best[kFarColumns];
         best_of_group(plan, start, width, extreme, x, best);
         for (std::int64_t c = 0; c < width; ++c) y[out + c] = best[c];
       },
@@ -398,14 +396,14 @@ void arg_extreme(const ReducePlan& plan, Extreme extreme, const T* x, T* y, std:
       index[o] = place_of(best, run, n);
       if (y != nullptr) y[o] = best;
     });
-  for_each_group(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    T best[kReduceColumns];
+  for_each_group<T>(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    T best[kFarColumns];
     best_of_group(plan, start, width, extreme, x, best);
     for (std::int64_t c = 0; c < width; ++c) index[out + c] = -1;
     for_each_block(plan, start, [&](const Offsets& o, std::int64_t done) {
       constexpr std::int64_t kRows = std::int64_t{1} << 30;  // whose numbers fit
       for (std::int64_t j = 0; j < plan.rows.extent; j += kRows) {
-        Number<T> place[kReduceColumns];
+        Number<T> place[kFarColumns];
         const std::int64_t row = plan.rows.stride[0];
         places_of_rows(x + o.at[0] + j * row, std::min(kRows, plan.rows.extent - j), row, width, best, place);
         for (std::int64_t c = 0; c < width; ++c)
@@ -424,9 +422,9 @@ template <class T>
                                       reduce_logsumexp(columns, xs, const_cast<T*>(ys));
                                     }))
     return;
-  for_each_group(plan, 20, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    T shift[kReduceColumns];
-    double sum[kReduceColumns];
+  for_each_group<T>(plan, 20, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    T shift[kFarColumns];
+    double sum[kFarColumns];
     std::fill_n(shift, width, T(0));
     std::fill_n(sum, width, 0.0);
     best_of_group(plan, start, width, Extreme::max, x, shift);
@@ -439,7 +437,11 @@ template <class T>
       if (run)
         sum[0] += sum_exp<T>(from, plan.rows.extent, shift[0]);
       else
-        add_exponentials(from, plan.rows.extent, plan.rows.stride[0], width, shift, sum);
+        add_in_pieces(
+            plan.rows.extent, width, sum,
+            [=, row = plan.rows.stride[0], below = &shift[0]](std::int64_t first, std::int64_t n, double* slot) {
+              add_exponentials(from + first * row, n, row, width, below, slot);
+            });
     });
     for (std::int64_t c = 0; c < width; ++c) y[out + c] = T(static_cast<double>(shift[c]) + std::log(sum[c]));
   });
@@ -451,24 +453,22 @@ void reduce_norm(const ReducePlan& plan, double p, const T* x, T* y) {
     return for_each_run(plan, x, [=, n = plan.rows.extent](std::int64_t o, const T* run) {
       y[o] = T(std::sqrt(sum_of_squares(run, n)));
     });
-  for_each_group(plan, p == 1 || p == 2 ? 2 : 24, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+  for_each_group<T>(plan, p == 1 || p == 2 ? 2 : 24, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     if (std::isinf(p)) return extreme_magnitudes(plan, start, width, p > 0 ? Extreme::max : Extreme::min, x, y + out);
-    double sum[kReduceColumns] = {};
+    double sum[kFarColumns];
+    clear(sum, rows_of_stretch(plan, width) * width);
     if (p == 2) {
-      const double zeros[kReduceColumns] = {};
+      double zeros[kFarColumns];
+      std::fill_n(zeros, width, 0.0);
       squares_of_group(plan, start, width, x, zeros, sum);
     } else {
-      const bool run = is_run(plan, width);
-      for_each_stretch(plan, start, width, [&](std::int64_t at, std::int64_t n) {
-        double term[kReduceColumns];
+      for_each_stretch(plan, start, width, [=, to = &sum[0]](std::int64_t at, std::int64_t n) {
+        double term[kFarColumns];
         powers_of(x + at, n, p, term);
-        if (run) {
-          sum[0] += sum_row(term, n);
-        } else {
-          TAPER_INDEPENDENT_TURNS
-          for (std::int64_t c = 0; c < n; ++c) sum[c] += term[c];
-        }
+        TAPER_INDEPENDENT_TURNS
+        for (std::int64_t i = 0; i < n; ++i) to[i] += term[i];
       });
+      join_stretch(plan, width, sum, [](double a, double b) { return a + b; });
     }
     // y = (sum |x|^p)^(1/p)
     for (std::int64_t c = 0; c < width; ++c)

@@ -11,22 +11,6 @@
 
 namespace taper::kernels {
 
-/// Whether the elements of a group's only output lie side by side.
-inline bool is_run(const ReducePlan& p, std::int64_t width) { return width == 1 && p.rows.stride[0] == 1; }
-
-/// Calls `body(element, n)` for stretches of `n` neighbouring elements, `element` being the offset of the first: the
-/// rows of the group's `width` columns or, where one column is a run, parts of it.
-template <class Body>
-[[gnu::always_inline]] inline void for_each_stretch(const ReducePlan& p, const Offsets& start, std::int64_t width,
-                                                    const Body& body) {
-  const bool run = is_run(p, width);
-  const std::int64_t step = run ? kReduceColumns : 1, stride = p.rows.stride[0];
-  for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
-    for (std::int64_t j = 0; j < p.rows.extent; j += step)
-      body(o.at[0] + j * stride, run ? std::min(step, p.rows.extent - j) : width);
-  });
-}
-
 /// a^p for a from 0 on, with the accuracy of T; with p = 0 it is 1 for all but zeros.
 template <class T>
 [[gnu::noinline]] Doubles raised(Doubles a, double p) {
@@ -35,36 +19,38 @@ template <class T>
   return sizeof(T) == sizeof(float) ? rough_positive_power<true>(a, power) : vector_power(a, power);
 }
 
-/// The number of the first column for all.
+/// all_c = all_c, all_(c + width), ... joined, for each of `width` columns of stretches, which are repeated there.
+template <class T, class Join>
+TAPER_FOR_SIZE void join_stretch(const ReducePlan& p, std::int64_t width, T* all, const Join& join) {
+  for (std::int64_t rows = rows_of_stretch(p, width); rows > 1;) {
+    const std::int64_t half = (rows + 1) / 2, n = (rows - half) * width;
+    for (std::int64_t i = 0; i < n; ++i) all[i] = join(all[i], all[half * width + i]);
+    rows = half;
+  }
+}
+
+/// The columns of the first row of a stretch for all its rows.
 template <class T>
-[[gnu::noinline]] void repeat_first(T* of) {
-  std::fill(of + 1, of + kReduceColumns, of[0]);
+[[gnu::noinline]] void repeat_columns(const ReducePlan& p, std::int64_t width, T* all) {
+  const std::int64_t end = rows_of_stretch(p, width) * width;
+  std::int64_t n = width;
+  if (width == 1)
+    for (const auto first = pack_of(all[0]); n <= end; n += kLanes<T>) store<T>(first, all + n - 1);
+  for (; n < end; n *= 2) std::copy_n(all, std::min(n, end - n), all + n);
 }
 
 /// A number for each element of a stretch: its column's.
 template <class T>
 struct PerColumn {
-  T of[kReduceColumns];
+  T of[kFarColumns];
 
   /// `value(c)` is column c's.
   template <class Value>
   [[gnu::always_inline]] PerColumn(const ReducePlan& p, std::int64_t width, const Value& value) {
     for (std::int64_t c = 0; c < width; ++c) of[c] = value(c);
-    if (is_run(p, width)) repeat_first(of);
+    repeat_columns(p, width, of);
   }
 };
-
-/// Bytes of the elements that are read.
-template <class T>
-double read_bytes(const ReducePlan& p) {
-  return double(p.outputs) * double(p.count) * sizeof(T);
-}
-
-/// Whether caches hardly hold what is reduced.
-template <class T>
-bool is_far(const ReducePlan& p) {
-  return read_bytes<T>(p) >= kFarRead;
-}
 
 /// How far ahead runs are asked for.
 template <class T>
@@ -72,26 +58,45 @@ std::uintptr_t runs_ahead(const ReducePlan& p) {
   return far_ahead_of(read_bytes<T>(p));
 }
 
-/// sum[c] += x_{j, c} for `n` rows of `width` columns: eight rows are added in a tree of their own type, then in
-/// double. Memory that `is_far` is asked for row by row.
+/// sum[i] += term(x_{j, i}, i) for turns * kRows rows of `width` columns: the terms of kRows rows, which lie `apart`
+/// elements from each other, are added in a tree, then to the sum; those of the next turn lie `step` elements further.
+template <int kRows, class T, class Term>
+[[gnu::always_inline]] inline void add_trees(const T* x, std::int64_t turns, std::int64_t step, std::int64_t apart,
+                                             std::int64_t width, double* sum, const Term& term) {
+  for (; turns > 0; --turns, x += step) {
+    const T *const a = x, *const b = a + apart, *const c = b + apart, *const d = c + apart;
+    const T *const e = d + apart, *const f = e + apart, *const g = f + apart, *const h = g + apart;
+    TAPER_INDEPENDENT_TURNS
+    for (std::int64_t i = 0; i < width; ++i) {
+      auto all = term(a[i], i);
+      if constexpr (kRows >= 4) all = (all + term(b[i], i)) + (term(c[i], i) + term(d[i], i));
+      if constexpr (kRows == 8) all = all + ((term(e[i], i) + term(f[i], i)) + (term(g[i], i) + term(h[i], i)));
+      sum[i] += static_cast<double>(all);
+    }
+  }
+}
+
+/// The same for `n` rows, kRows of which are added at a time; where they are far, four that lie a quarter of all apart,
+/// as processors read several runs of memory in turn faster than one.
+template <int kRows, class T, class Term>
+[[gnu::always_inline]] inline void add_terms(const T* x, std::int64_t n, std::int64_t row, std::int64_t width,
+                                             bool is_far, double* sum, const Term& term) {
+  if (kRows > 4 && is_far) [[unlikely]] {
+    add_trees<4>(x, n / 4, row, n / 4 * row, width, sum, term);
+  } else {
+    const std::int64_t turns = n / kRows;
+    add_trees<kRows>(x, turns, is_far ? row : kRows * row, is_far ? turns * row : row, width, sum, term);
+  }
+  const std::int64_t rest = n % (is_far ? 4 : kRows);
+  add_trees<1>(x + (n - rest) * row, rest, row, 0, width, sum, term);
+}
+
+/// sum[c] += x_{j, c} for `n` rows of `width` columns.
 template <class T>
 [[gnu::noinline]] void add_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, bool is_far,
                                 double* sum) {
-  std::int64_t j = 0;
-  for (; j + 8 <= n; j += 8) {
-    const T *const a = x + j * row, *const b = a + row, *const c = b + row, *const d = c + row, *const e = d + row,
-                   *const f = e + row, *const g = f + row, *const h = g + row;
-    if (is_far) [[unlikely]]
-      fetch_rows(a + kRowsAhead * row, 8, row, width);
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = 0; i < width; ++i)
-      sum[i] += static_cast<double>(((a[i] + b[i]) + (c[i] + d[i])) + ((e[i] + f[i]) + (g[i] + h[i])));
-  }
-  for (; j < n; ++j) {
-    const T* const a = x + j * row;
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = 0; i < width; ++i) sum[i] += static_cast<double>(a[i]);
-  }
+  add_terms<8>(
+      x, n, row, width, is_far, sum, [](T v, std::int64_t) __attribute__((always_inline)) { return v; });
 }
 
 /// The same for rows that follow each other: of narrow ones, several are taken for one long row first.
@@ -112,19 +117,12 @@ template <class T>
   add_rows(x, n, row, width, is_far, sum);
 }
 
-/// The same for at most kWideColumns columns, of many rows in parallel.
+/// The same for at most kFarColumns columns, of many rows in parallel.
 template <class T>
 void add_columns(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, bool is_far, double* sum) {
-  struct Rows {
-    const T* x;
-    std::int64_t row, width;
-    bool is_far;
-  } const rows{x, row, width, is_far};
-  const auto add = [](const void* body, std::int64_t first, std::int64_t count, double* slot) {
-    const Rows& r = *static_cast<const Rows*>(body);
-    add_block(r.x + first * r.row, count, r.row, r.width, r.is_far, slot);
-  };
-  add_in_pieces(n, width, sum, add, &rows);
+  add_in_pieces(n, width, sum, [=](std::int64_t first, std::int64_t count, double* slot) {
+    add_block(x + first * row, count, row, width, is_far, slot);
+  });
 }
 
 /// Fewer blocks than these are worked on one by one.
@@ -139,7 +137,7 @@ template <class T>
   for (std::int64_t c = 0; c < width; ++c) sum[c] = 0;
   if (width > 1 || row > 1) {
     for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
-      add_columns(x + o.at[0], p.rows.extent, row, width, is_far<T>(p), sum);
+      add_columns(x + o.at[0], p.rows.extent, row, width, is_far(read_bytes<T>(p)), sum);
     });
     return;
   }

@@ -32,11 +32,14 @@ template <class T>
 template <class T, class Gradients>
 [[gnu::always_inline]] inline void write_group(const ReducePlan& p, const Offsets& start, std::int64_t width, T* dx,
                                                bool add, const Gradients& gradients) {
-  for_each_stretch(p, start, width, [&](std::int64_t at, std::int64_t n) {
-    T found[kReduceColumns];
-    gradients(at, n, found);
-    put_row(found, 1, dx + at, n, add);
-  });
+  for_each_stretch(
+      p, start, width,
+      [=](std::int64_t at, std::int64_t n) {
+        T found[kFarColumns];
+        gradients(at, n, found);
+        put_row(found, 1, dx + at, n, add);
+      },
+      true);
 }
 
 template <class T>
@@ -51,18 +54,16 @@ template <class V>
   return (v == y) | (v != v);
 }
 
-/// number_i += 1 where x_i is equal to y_i, for i < n; beyond, where it is a column's. What is not x has room for
-/// kReduceColumns.
+/// number_i += 1 where x_i is equal to y_i, for i < n. There is room for kFarColumns of what is not x.
 template <class T>
 [[gnu::noinline]] void count_equals(const T* x, const T* y, bool magnitudes, std::int64_t n, T* number) {
-  const T absent = y[0] == 0 ? T(1) : T(0);  // not equal to what stands in a run
   for (AnyPack at{0, n}; at; at.next<T>()) {
     const WholePack all{at.i};
-    all.store(number, all(number) + (is_equal(at(x, absent), all(y), magnitudes) ? pack_of(T(1)) : Vector<T>{}));
+    at.store(number, all(number) + (is_equal(at(x), all(y), magnitudes) ? pack_of(T(1)) : Vector<T>{}));
   }
 }
 
-/// dx_i = share_i, of `magnitudes` sign(x_i) share_i, where x_i is equal to y_i, else 0. The same holds of room.
+/// dx_i = share_i, of `magnitudes` sign(x_i) share_i, where x_i is equal to y_i, else 0. There is room as there.
 template <class T>
 [[gnu::noinline]] void share_among_equals(const T* x, const T* y, const T* share, bool magnitudes, std::int64_t n,
                                           T* dx) {
@@ -76,34 +77,28 @@ template <class T>
 /// dx_i = dy / (number of equals) where x_i is y, else 0; of `magnitudes` sign(x_i) times that where |x_i| is y.
 template <class T>
 void spread_over_equals(const ReducePlan& plan, bool magnitudes, const T* dy, const T* x, const T* y, T* dx, bool add) {
-  for_each_group(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+  for_each_group<T>(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     const PerColumn<T> best(plan, width, [&](std::int64_t c) { return y[out + c]; });
     constexpr std::int64_t kMost = std::int64_t{1} << 23;  // T has all numbers up to it
-    std::int64_t equals[kReduceColumns] = {}, counted = 0;
-    T number[kReduceColumns] = {};
+    const std::int64_t counters = rows_of_stretch(plan, width) * width;
+    std::int64_t equals[kFarColumns], counted = 0;
+    T number[kFarColumns];
+    clear(equals, counters);
+    clear(number, counters);
     const auto add_numbers = [&] {
-      for (std::int64_t i = 0; i < kReduceColumns; ++i)
-        equals[i] += static_cast<std::int64_t>(number[i]), number[i] = 0;
+      for (std::int64_t i = 0; i < counters; ++i) equals[i] += static_cast<std::int64_t>(number[i]), number[i] = 0;
     };
     for_each_stretch(plan, start, width, [&](std::int64_t at, std::int64_t n) {
       count_equals(x + at, best.of, magnitudes, n, number);
       if (++counted % kMost == 0) add_numbers();
     });
     add_numbers();
-    if (is_run(plan, width))
-      for (std::int64_t i = 1; i < kReduceColumns; ++i) equals[0] += equals[i];
+    join_stretch(plan, width, equals, [](std::int64_t a, std::int64_t b) { return a + b; });
     const PerColumn<T> share(plan, width, [&](std::int64_t c) { return dy[out + c] / static_cast<T>(equals[c]); });
     write_group(plan, start, width, dx, add, [&](std::int64_t at, std::int64_t n, T* to) {
       share_among_equals(x + at, best.of, share.of, magnitudes, n, to);
     });
   });
-}
-
-/// The products and the numbers of all columns to the first.
-template <class T>
-TAPER_FOR_SIZE void join_columns(double* products, T* zeros) {
-  for (std::int64_t half = kReduceColumns / 2; half > 0; half /= 2)
-    for (std::int64_t i = 0; i < half; ++i) products[i] *= products[i + half], zeros[i] += zeros[i + half];
 }
 
 /// The gradients of |x_1|^p + |x_2|^p + ..., of which y is the p-th root.
@@ -120,7 +115,7 @@ template <class T>
   } else {
     // dx_i = sign(x_i) (|x_i| / y)^(p-1) dy
     for (AnyPack at{0, n}; at; at.next<T>()) {
-      const WholePack all{at.i};  // there is room for kReduceColumns of what is not x
+      const WholePack all{at.i};  // there is room for kFarColumns of what is not x
       const Vector<T> v = at(x), norm = all(y);
       LongPack<T> ratio(magnitude_of(v));
       ratio /= LongPack<T>(norm);
@@ -147,24 +142,16 @@ void spread_quotients(const ReducePlan& plan, const T* dy, double divisor, T* dx
       }
     });
   }
-  for_each_group(plan, 1, [=, &plan](std::int64_t out, std::int64_t width, const Offsets& start) {
-    constexpr std::int64_t kSide = 16;
-    T value[kSide * kReduceColumns];
-    for (std::int64_t c = 0; c < width; ++c) value[c] = dy[out + c] / static_cast<T>(divisor);
-    const std::int64_t rows = plan.rows.extent, row = plan.rows.stride[0];
-    const bool run = is_run(plan, width);
-    std::int64_t side = run ? rows : 1;
-    if (!run && row == width && rows >= 4 * kSide) {
-      // Many rows that follow each other are written 16 at a time, which begin where lines of the cache do if the first
-      // does.
-      side = kSide;
-      put_row(value, 1, value + width, (kSide - 1) * width, false);  // each is the one before
-    }
-    for_each_block(plan, start, [&](const Offsets& o, std::int64_t) {
-      for (std::int64_t j = 0; j < rows; j += side)
-        put_row(value, run ? 0 : 1, dx + o.at[0] + j * row, std::min(side, rows - j) * width, add);
-    });
-  });
+  for_each_group<T>(
+      plan, 1,
+      [=, &plan](std::int64_t out, std::int64_t width, const Offsets& start) {
+        const PerColumn<T> value(plan, width, [=](std::int64_t c) { return dy[out + c] / static_cast<T>(divisor); });
+        for_each_stretch(
+            plan, start, width,
+            [=, from = &value.of[0]](std::int64_t at, std::int64_t some) { put_row(from, 1, dx + at, some, add); },
+            true);
+      },
+      kWideColumns);
 }
 
 /// dx_i = 2 (x_i - mean) / divisor dy, of the variance; of its root y, if there is one, divided by 2 y.
@@ -193,16 +180,21 @@ void deviation_grad(const ReducePlan& plan, double correction, const T* dy, cons
               to[i] = add ? to[i] + d : d;
             }
           });
-  for_each_group(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double means[kReduceColumns];
-    mean_group(plan, start, width, means, x);
-    const PerColumn<double> mean(plan, width, [&](std::int64_t c) { return means[c]; });
-    const PerColumn<double> slope(plan, width, [&](std::int64_t c) { return slope_of(out + c); });
-    write_group(plan, start, width, dx, add, [&](std::int64_t at, std::int64_t n, T* to) {
-      TAPER_INDEPENDENT_TURNS
-      for (std::int64_t i = 0; i < n; ++i) to[i] = T(slope.of[i] * (static_cast<double>(x[at + i]) - mean.of[i]));
-    });
-  });
+  for_each_group<T>(
+      plan, 3,
+      [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+        double means[kFarColumns];
+        mean_group(plan, start, width, means, x);
+        const PerColumn<double> mean(plan, width, [&](std::int64_t c) { return means[c]; });
+        const PerColumn<double> slope(plan, width, [&](std::int64_t c) { return slope_of(out + c); });
+        write_group(plan, start, width, dx, add,
+                    [=, slopes = &slope.of[0], less = &mean.of[0]](std::int64_t at, std::int64_t n, T* to) {
+                      TAPER_INDEPENDENT_TURNS
+                      for (std::int64_t i = 0; i < n; ++i)
+                        to[i] = T(slopes[i] * (static_cast<double>(x[at + i]) - less[i]));
+                    });
+      },
+      kWideColumns);
 }
 
 /// Takes the gradient of short runs by columns; returns whether they are short.
@@ -243,32 +235,38 @@ template <class T>
                                     }))
     return;
   // dx_i = dy times the product of the others, which is 0 beside a zero
-  for_each_group(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    double products[kReduceColumns];
-    T zeros[kReduceColumns] = {};  // how many, beyond 2^24 nearly
-    std::fill(products, products + kReduceColumns, 1.0);
-    for_each_stretch(plan, start, width, [&](std::int64_t at, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        const T v = x[at + i];
-        zeros[i] += v == 0 ? T(1) : T(0);
-        products[i] *= static_cast<double>(v == 0 ? T(1) : v);
-      }
-    });
-    if (is_run(plan, width)) join_columns(products, zeros);
+  for_each_group<T>(plan, 2, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    const std::int64_t factors = rows_of_stretch(plan, width) * width;
+    double products[kFarColumns];
+    T zeros[kFarColumns];  // how many, beyond 2^24 nearly
+    std::fill_n(products, factors, 1.0);
+    clear(zeros, factors);
+    for_each_stretch(plan, start, width,
+                     [=, product = &products[0], zero = &zeros[0]](std::int64_t at, std::int64_t n) {
+                       TAPER_INDEPENDENT_TURNS
+                       for (std::int64_t i = 0; i < n; ++i) {
+                         const T v = x[at + i];
+                         zero[i] += v == 0 ? T(1) : T(0);
+                         product[i] *= static_cast<double>(v == 0 ? T(1) : v);
+                       }
+                     });
+    join_stretch(plan, width, products, [](double a, double b) { return a * b; });
+    join_stretch(plan, width, zeros, [](T a, T b) { return a + b; });
     // What is left for elements other than 0, and for a 0.
     const auto left = [&](std::int64_t c, T expected) {
       return static_cast<double>(dy[out + c]) * (zeros[c] == expected ? products[c] : 0.0);
     };
     const PerColumn<double> all(plan, width, [&](std::int64_t c) { return left(c, 0); });
     const PerColumn<T> others(plan, width, [&](std::int64_t c) { return T(left(c, 1)); });
-    write_group(plan, start, width, dx, add, [&](std::int64_t at, std::int64_t n, T* to) {
-      TAPER_INDEPENDENT_TURNS
-      for (std::int64_t i = 0; i < n; ++i) {
-        const T v = x[at + i];
-        const double other = all.of[i] == 0 ? 0.0 : all.of[i] / static_cast<double>(v);
-        to[i] = v == 0 ? others.of[i] : T(other);
-      }
-    });
+    write_group(plan, start, width, dx, add,
+                [=, product = &all.of[0], zero = &others.of[0]](std::int64_t at, std::int64_t n, T* to) {
+                  TAPER_INDEPENDENT_TURNS
+                  for (std::int64_t i = 0; i < n; ++i) {
+                    const T v = x[at + i], of_zero = zero[i];
+                    const double other = product[i] == 0 ? 0.0 : product[i] / static_cast<double>(v);
+                    to[i] = v == 0 ? of_zero : T(other);
+                  }
+                });
   });
 }
 
@@ -284,13 +282,17 @@ template <class T>
                                              bool add) {
   if (turn_short_runs<T, reduce_logsumexp_grad<T>>(plan, dy, x, y, dx, add)) return;
   // dx_i = e^(x_i - y) dy
-  for_each_group(plan, 18, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    const PerColumn<T> slope(plan, width, [&](std::int64_t c) { return dy[out + c]; });
-    const PerColumn<T> top(plan, width, [&](std::int64_t c) { return y[out + c]; });
-    write_group(plan, start, width, dx, add, [&](std::int64_t at, std::int64_t n, T* to) {
-      for (AnyPack i{0, n}; i; i.next<T>()) i.store(to, i(slope.of) * vector_exp(i(x + at) - i(top.of)));
-    });
-  });
+  for_each_group<T>(
+      plan, 18,
+      [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+        const PerColumn<T> slope(plan, width, [&](std::int64_t c) { return dy[out + c]; });
+        const PerColumn<T> top(plan, width, [&](std::int64_t c) { return y[out + c]; });
+        write_group(plan, start, width, dx, add,
+                    [=, slopes = &slope.of[0], less = &top.of[0]](std::int64_t at, std::int64_t n, T* to) {
+                      for (AnyPack i{0, n}; i; i.next<T>()) i.store(to, i(slopes) * vector_exp(i(x + at) - i(less)));
+                    });
+      },
+      kWideColumns);
 }
 
 template <class T>
@@ -301,18 +303,22 @@ template <class T>
                                        T* dxs) { reduce_norm_grad(columns, number, dys, xs, ys, dxs, false); }))
     return;
   if (std::isinf(p)) return spread_over_equals(plan, true, dy, x, y, dx, add);
-  for_each_group(plan, p == 1 || p == 2 ? 4 : 24, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
-    const PerColumn<T> slope(plan, width, [&](std::int64_t c) { return dy[out + c]; });
-    const PerColumn<T> norm(plan, width, [&](std::int64_t c) { return y[out + c]; });
-    write_group(plan, start, width, dx, add,
-                [&](std::int64_t at, std::int64_t n, T* to) { norm_gradients(x + at, p, slope.of, norm.of, n, to); });
-  });
+  for_each_group<T>(
+      plan, p == 1 || p == 2 ? 4 : 24,
+      [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+        const PerColumn<T> slope(plan, width, [&](std::int64_t c) { return dy[out + c]; });
+        const PerColumn<T> norm(plan, width, [&](std::int64_t c) { return y[out + c]; });
+        write_group(plan, start, width, dx, add, [&](std::int64_t at, std::int64_t n, T* to) {
+          norm_gradients(x + at, p, slope.of, norm.of, n, to);
+        });
+      },
+      kWideColumns);
 }
 
 template <class T>
 void arg_extreme_grad(const ReducePlan& plan, const T* dy, const std::int64_t* index, T* dx, bool add) {
   // dx_i = dy at the chosen element, else 0
-  for_each_group(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+  for_each_group<T>(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     const T nothing = 0;
     if (!add)
       for_each_stretch(plan, start, width,

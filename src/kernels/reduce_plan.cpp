@@ -94,7 +94,7 @@ void visit_groups(const ReducePlan& plan, std::int64_t cost, std::int64_t widest
 
 std::int64_t rows_of_piece(std::int64_t rows, std::int64_t width) {
   constexpr std::int64_t kPiece = 32768;
-  return ceil_div(std::max(kPiece / width, ceil_div(rows, kPieces)), 8) * 8;
+  return ceil_div(std::max(kPiece / width, ceil_div(rows, std::min(kPieces, kPiecesColumns / width))), 8) * 8;
 }
 
 void add_in_pieces(std::int64_t rows, std::int64_t width, double* sum,
@@ -102,7 +102,7 @@ void add_in_pieces(std::int64_t rows, std::int64_t width, double* sum,
   const std::int64_t piece = rows_of_piece(rows, width);
   if (rows <= piece) return add(body, 0, rows, sum);
   const std::int64_t pieces = ceil_div(rows, piece);
-  double slots[kPieces * kWideColumns];
+  double slots[kPiecesColumns];
   parallel_for(pieces, piece * width, [=, to = &slots[0]](std::int64_t first, std::int64_t last) {
     for (std::int64_t k = first; k < last; ++k) {
       std::fill_n(to + k * width, width, 0.0);
@@ -111,6 +111,25 @@ void add_in_pieces(std::int64_t rows, std::int64_t width, double* sum,
   });
   for (std::int64_t k = 0; k < pieces; ++k)
     for (std::int64_t c = 0; c < width; ++c) sum[c] += slots[k * width + c];
+}
+
+std::int64_t rows_of_stretch(const ReducePlan& p, std::int64_t width) {
+  if (p.rows.stride[0] != width) return 1;
+  // Many begin where lines of the cache do if the first does.
+  const std::int64_t rows = p.rows.extent, some = kReduceColumns / width, more = std::min(4 * some, rows / 4) & -16;
+  return std::max<std::int64_t>(std::min(std::max(some, more), rows), 1);
+}
+
+TAPER_FOR_SIZE void visit_stretches(const ReducePlan& plan, const Offsets& start, std::int64_t width, bool in_parallel,
+                                    void (*visit)(const void*, std::int64_t, std::int64_t), const void* body) {
+  const std::int64_t rows = plan.rows.extent, step = rows_of_stretch(plan, width), stride = plan.rows.stride[0];
+  const std::int64_t units = in_parallel ? ceil_div(rows, step) : 1, some = in_parallel ? step : rows;
+  for_each_block(plan, start, [&](const Offsets& o, std::int64_t) {
+    parallel_for(units, 4 * step * width, [=, at = o.at[0]](std::int64_t first, std::int64_t last) {
+      for (std::int64_t j = first * some; j < std::min(last * some, rows); j += step)
+        visit(body, at + j * stride, std::min(step, rows - j) * width);
+    });
+  });
 }
 
 void Blocks::next() {

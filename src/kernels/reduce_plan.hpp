@@ -35,9 +35,20 @@ ReducePlan reduce_plan(std::span<const std::int64_t> shape, std::uint32_t dims);
 /// The plan in which the runs of one are columns, and its innermost reduced dimension outside them is the rows.
 ReducePlan runs_as_rows(const ReducePlan& plan);
 
+/// Bytes of the elements of type T that are read.
+template <class T>
+double read_bytes(const ReducePlan& p) {
+  return double(p.outputs) * double(p.count) * sizeof(T);
+}
+
+/// Whether caches hardly hold so many bytes that are reduced. It decides the order of sums, so that it is the same for
+/// all sets of instructions.
+inline bool is_far(double bytes) { return bytes >= double(1 << 24); }
+
 /// Outputs are worked on in groups of at most this many neighbours: of `kWideColumns` where a group is read once, and
-/// its rows by several threads.
-inline constexpr std::int64_t kReduceColumns = 64, kWideColumns = 256;
+/// its rows by several threads; of `kFarColumns` where memory is far, as parts of rows take several times as long
+/// there.
+inline constexpr std::int64_t kReduceColumns = 64, kWideColumns = 256, kFarColumns = 1040;
 
 /// A position in each array of a plan.
 struct Offsets {
@@ -53,26 +64,41 @@ Offsets offsets_of(const ReducePlan::Dim* dims, int rank, std::int64_t index);
 void visit_groups(const ReducePlan& plan, std::int64_t cost, std::int64_t widest,
                   void (*visit)(const void* body, std::int64_t, std::int64_t, const Offsets&), const void* body);
 
+/// Columns of a group of elements of type T, if as many as `near` are best where caches hold them.
+template <class T>
+std::int64_t widest_of(const ReducePlan& plan, std::int64_t near) {
+  return is_far(read_bytes<T>(plan)) ? kFarColumns : near;
+}
+
 /// Calls `body(output, width, offsets)` for the groups.
-template <class Body>
-void for_each_group(const ReducePlan& plan, std::int64_t cost, const Body& body, std::int64_t widest = kReduceColumns) {
+template <class T, class Body>
+void for_each_group(const ReducePlan& plan, std::int64_t cost, const Body& body, std::int64_t near = kReduceColumns) {
   visit_groups(
-      plan, cost, widest,
+      plan, cost, widest_of<T>(plan, near),
       [](const void* b, std::int64_t output, std::int64_t width, const Offsets& start) {
         (*static_cast<const Body*>(b))(output, width, start);
       },
       &body);
 }
 
-/// Many rows of `width` columns are worked on in parallel in at most `kPieces` pieces, of as many rows as this: it
-/// depends on `rows` and `width` alone.
-inline constexpr std::int64_t kPieces = 16;
+/// Many rows of `width` columns are worked on in parallel in at most `kPieces` pieces, of as many rows as this, whose
+/// columns have room in kPiecesColumns: it depends on `rows` and `width` alone.
+inline constexpr std::int64_t kPieces = 16, kPiecesColumns = kPieces * kWideColumns;
 std::int64_t rows_of_piece(std::int64_t rows, std::int64_t width);
 
-/// sum[c] += what `add(body, first, n, slot)` adds to slot[c] for rows [first, first + n), c < width <= kWideColumns:
-/// for `rows` rows at once, or of many in pieces.
+/// sum[c] += what `add(body, first, n, slot)` adds to slot[c] for rows [first, first + n), c < width <= kFarColumns:
+/// for `rows` rows at once, or of many in pieces. The same with an `add` that is called by its address.
 void add_in_pieces(std::int64_t rows, std::int64_t width, double* sum,
                    void (*add)(const void* body, std::int64_t first, std::int64_t n, double* slot), const void* body);
+template <class Add>
+void add_in_pieces(std::int64_t rows, std::int64_t width, double* sum, const Add& add) {
+  add_in_pieces(
+      rows, width, sum,
+      [](const void* b, std::int64_t first, std::int64_t n, double* slot) {
+        (*static_cast<const Add*>(b))(first, n, slot);
+      },
+      &add);
+}
 
 /// The blocks of `plan.rows` that are reduced into the group at `start`, in order.
 class Blocks {
@@ -94,6 +120,31 @@ class Blocks {
 template <class Body>
 [[gnu::always_inline]] inline void for_each_block(const ReducePlan& plan, const Offsets& start, const Body& body) {
   for (Blocks block(plan, start); block; block.next()) body(block.at, block.done);
+}
+
+/// Whether the elements of a group's only output lie side by side.
+inline bool is_run(const ReducePlan& p, std::int64_t width) { return width == 1 && p.rows.stride[0] == 1; }
+
+/// How many rows of a group's `width` columns are a stretch: where they follow each other, as many as kReduceColumns
+/// elements hold, so that narrow ones fill vectors, or of many rows up to four times as many.
+std::int64_t rows_of_stretch(const ReducePlan& p, std::int64_t width);
+
+/// Calls `visit(body, element, n)` for stretches of `n` neighbouring elements of the first array, `element` being the
+/// offset of the first: for all rows of a group, in order, or in parallel if that is asked for.
+void visit_stretches(const ReducePlan& plan, const Offsets& start, std::int64_t width, bool in_parallel,
+                     void (*visit)(const void* body, std::int64_t element, std::int64_t n), const void* body);
+
+/// Calls `body(element, n)` for the stretches.
+template <class Body>
+void for_each_stretch(const ReducePlan& plan, const Offsets& start, std::int64_t width, const Body& body,
+                      bool in_parallel = false) {
+  visit_stretches(
+      plan, start, width, in_parallel,
+      [](const void* b, std::int64_t element, std::int64_t n) {
+        const Body copy = *static_cast<const Body*>(b);  // of which the compiler knows that no result overlaps it
+        copy(element, n);
+      },
+      &body);
 }
 
 }  // namespace taper::kernels
