@@ -20,15 +20,10 @@ namespace {
 template <class T>
 using Accumulator = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 
-template <class T>
-bool is_nan(T x) {
-  return x != x;
-}
-
 /// Whether `x` replaces `best`: it is better, or it is NaN and `best` is not.
 template <class T>
 bool beats(Extreme extreme, T x, T best) {
-  return (extreme == Extreme::max ? x > best : x < best) || (is_nan(x) && !is_nan(best));
+  return (extreme == Extreme::max ? x > best : x < best) || (x != x && best == best);
 }
 
 /// `nothing` with the `n` elements at x by `fold_in(all, x_i)`; in the lanes of some vectors of `kSome` doubles, which
@@ -462,13 +457,15 @@ void reduce_norm(const ReducePlan& plan, double p, const T* x, T* y) {
       std::fill_n(zeros, width, 0.0);
       squares_of_group(plan, start, width, x, zeros, sum);
     } else {
+      const bool run = is_run(plan, width);
       for_each_stretch(plan, start, width, [=, to = &sum[0]](std::int64_t at, std::int64_t n) {
         double term[kFarColumns];
         powers_of(x + at, n, p, term);
+        if (run) return void(to[0] += sum_row(term, n));
         TAPER_INDEPENDENT_TURNS
         for (std::int64_t i = 0; i < n; ++i) to[i] += term[i];
       });
-      join_stretch(plan, width, sum, [](double a, double b) { return a + b; });
+      if (!run) join_stretch(plan, width, sum, [](double a, double b) { return a + b; });
     }
     // y = (sum |x|^p)^(1/p)
     for (std::int64_t c = 0; c < width; ++c)

@@ -95,7 +95,8 @@ template <int kRows, class T, class Term>
 template <class T>
 [[gnu::noinline]] void add_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width, bool is_far,
                                 double* sum) {
-  add_terms<8>(
+  constexpr int kRows = sizeof(T) == sizeof(float) ? 8 : 4;  // the library is kept small
+  add_terms<kRows>(
       x, n, row, width, is_far, sum, [](T v, std::int64_t) __attribute__((always_inline)) { return v; });
 }
 

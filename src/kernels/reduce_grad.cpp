@@ -42,11 +42,6 @@ template <class T, class Gradients>
       true);
 }
 
-template <class T>
-T sign_of(T v) {
-  return T((v > 0) - (v < 0));
-}
-
 /// The lanes in which x, or |x| of `magnitudes`, is y: NaN as well, beside which y is NaN.
 template <class V>
 [[gnu::always_inline]] inline auto is_equal(V x, V y, bool magnitudes) {
@@ -105,10 +100,10 @@ void spread_over_equals(const ReducePlan& plan, bool magnitudes, const T* dy, co
 template <class T>
 [[gnu::noinline]] void norm_gradients(const T* x, double p, const T* dy, const T* y, std::int64_t n, T* dx) {
   if (p == 0) {
-    std::fill(dx, dx + n, T(0));
+    clear(dx, n);
   } else if (p == 1) {
     // dx_i = sign(x_i) dy
-    for (std::int64_t i = 0; i < n; ++i) dx[i] = sign_of(x[i]) * dy[i];
+    for (std::int64_t i = 0; i < n; ++i) dx[i] = T((x[i] > 0) - (x[i] < 0)) * dy[i];
   } else if (p == 2) {
     // dx_i = x_i / y dy
     for (std::int64_t i = 0; i < n; ++i) dx[i] = y[i] == 0 ? T(0) : x[i] * (dy[i] / y[i]);

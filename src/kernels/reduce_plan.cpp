@@ -19,7 +19,7 @@ bool continues(const Dim& outer, const Dim& inner) {
 
 }  // namespace
 
-ReducePlan reduce_plan(std::span<const Dim> dims, std::uint32_t is_reduced) {
+TAPER_FOR_SIZE ReducePlan reduce_plan(std::span<const Dim> dims, std::uint32_t is_reduced) {
   ReducePlan plan;
   Dim merged[Shape::kMaxRank];
   bool reduced[Shape::kMaxRank] = {};
@@ -115,9 +115,10 @@ void add_in_pieces(std::int64_t rows, std::int64_t width, double* sum,
 
 std::int64_t rows_of_stretch(const ReducePlan& p, std::int64_t width) {
   if (p.rows.stride[0] != width) return 1;
+  const std::int64_t rows = p.rows.extent, some = kReduceColumns / width;
+  const std::int64_t more = std::max(some, std::min(kWideColumns / width, rows / 4));
   // Many begin where lines of the cache do if the first does.
-  const std::int64_t rows = p.rows.extent, some = kReduceColumns / width, more = std::min(4 * some, rows / 4) & -16;
-  return std::max<std::int64_t>(std::min(std::max(some, more), rows), 1);
+  return std::max<std::int64_t>(std::min(more > 16 ? more & -16 : more, rows), 1);
 }
 
 TAPER_FOR_SIZE void visit_stretches(const ReducePlan& plan, const Offsets& start, std::int64_t width, bool in_parallel,
