@@ -337,11 +337,16 @@ def dense():
 def losses():
     yield Mutant("classes smoothed alike whatever they weigh", "src/kernels/cross_entropy.cpp", "w * its(s.less)",
                  "its(s.less)", "cross entropy with class indices*")
-    yield Mutant("zeros of a product counted in the first column of a run alone", "src/kernels/reduce_grad.cpp",
-                 "zeros[i] += zeros[i + half];", "zeros[i] += 0 * zeros[i + half];", "*prod*")
-    yield Mutant("equals counted in the first column of a run alone", "src/kernels/reduce_grad.cpp",
-                 "for (std::int64_t i = 1; i < kReduceColumns; ++i) equals[0] += equals[i];", ";",
-                 "*extremes spread their gradient*")
+    file = "src/kernels/reduce_driver.hpp"
+    yield Mutant("what a stretch's later rows give left out", file, "join(all[i], all[half * width + i]);",
+                 "join(all[i], all[i]);", "*extremes spread their gradient*")
+    yield Mutant("a column's number not repeated to a stretch's end", file, "n <= end; n += kLanes<T>", "n < end; n += kLanes<T>",
+                 "*PyTorch's stored values and gradients*")
+    yield Mutant("far rows a quarter apart begin a row too early", file, "n / 4 * row, width, sum, term",
+                 "(n / 4 - 1) * row, width, sum, term", "*no cache holds*")
+    yield Mutant("far rows squared beside each other", file, "is_far ? turns * row : row", "row", "*no cache holds*")
+    yield Mutant("the rest of far rows counted as that of near ones", file, "n % (is_far ? 4 : kRows)", "n % kRows",
+                 "*no cache holds*")
     yield Mutant("exponentials vanish before they are 0", "src/kernels/vector_math.hpp", "by_size<V>(-104, -746);",
                  "by_size<V>(-103, -746);", "*every function of one element*")
     yield Mutant("exponentials of what is masked are 1", "src/kernels/vector_math.hpp",

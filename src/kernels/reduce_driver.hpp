@@ -64,8 +64,9 @@ template <int kRows, class T, class Term>
 [[gnu::always_inline]] inline void add_trees(const T* x, std::int64_t turns, std::int64_t step, std::int64_t apart,
                                              std::int64_t width, double* sum, const Term& term) {
   for (; turns > 0; --turns, x += step) {
+    const std::int64_t later = kRows == 8 ? 4 * apart : 0;
     const T *const a = x, *const b = a + apart, *const c = b + apart, *const d = c + apart;
-    const T *const e = d + apart, *const f = e + apart, *const g = f + apart, *const h = g + apart;
+    const T *const e = a + later, *const f = b + later, *const g = c + later, *const h = d + later;
     TAPER_INDEPENDENT_TURNS
     for (std::int64_t i = 0; i < width; ++i) {
       auto all = term(a[i], i);
@@ -218,7 +219,8 @@ inline constexpr std::int64_t kTurnedRun = 64;
 template <class T>
 TAPER_FOR_SIZE void turn_some_runs(std::int64_t n, std::int64_t width, double number, const T* dy, const T* x,
                                    const T* y, T* dx, bool add, ColumnKernel<T> kernel) {
-  constexpr std::int64_t kRow = kReduceColumns;
+  // Rows do not follow each other: they would be stretches, in which a run's elements are joined in another order.
+  constexpr std::int64_t kRow = kReduceColumns + kLanes<T>;
   T turned[kTurnedRun * kRow], gradients[kTurnedRun * kRow];
   ReducePlan columns;
   columns.rows = {n, {kRow, kRow, kRow}};
