@@ -270,6 +270,11 @@ row("sum of all, L2", "sum_all n=131072 pass=forward", stream(131072, 1), ratio=
 row("sum of all, memory", f"sum_all n={1 << 24} pass=forward", stream(1 << 24, 1), ratio=1)
 row("sum over rows (4096,256)", "reduce f=sum outer=1 n=4096 inner=256 pass=forward", stream(1 << 20, 256), ratio=1)
 row("sum over rows (65536,256)", "reduce f=sum outer=1 n=65536 inner=256 pass=forward", stream(1 << 24, 256), ratio=1)
+row("sum over rows (16384,1000)", "reduce f=sum outer=1 n=16384 inner=1000 pass=forward",
+    stream(16384000, 1000), ratio=1)
+for f in ("max", "var"):
+    row(f"{f} over rows (65536,256)", f"reduce f={f} outer=1 n=65536 inner=256 pass=forward", stream(1 << 24, 256),
+        ratio=1)
 row("mean over dim 1 (64,256,128)", "reduce f=mean outer=64 n=256 inner=128 pass=forward", stream(1 << 21, 8192),
     ratio=1)
 row("max over the last dim (4096,256)", "reduce f=max outer=4096 n=256 pass=forward", stream(1 << 20, 4096), ratio=1)

@@ -85,7 +85,8 @@ struct Torch {
   static std::map<std::string, Tensor (*)(const Tensor&, std::int64_t)> reductions() {
     return {{"mean", [](const Tensor& x, std::int64_t dim) { return x.mean(dim); }},
             {"sum", [](const Tensor& x, std::int64_t dim) { return x.sum(dim); }},
-            {"max", [](const Tensor& x, std::int64_t dim) { return x.amax(dim); }}};
+            {"max", [](const Tensor& x, std::int64_t dim) { return x.amax(dim); }},
+            {"var", [](const Tensor& x, std::int64_t dim) { return x.var(dim); }}};
   }
 
   using Operation = Tensor (*)(const Tensors& x, const Tensor& index);

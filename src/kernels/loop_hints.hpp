@@ -133,6 +133,9 @@ template <class T>
 inline constexpr std::int64_t kFarRead = std::int64_t{1} << (kVectorWidth == 32 ? 23 : 24),
                               kFarFilled = std::int64_t{3} << 23;
 
+/// Whether caches hardly hold so many bytes: the same for all sets of instructions, where it decides the order of sums.
+inline bool is_far(double bytes) { return bytes >= double(1 << 24); }
+
 using detail::kPage;
 using detail::memory_ahead;
 using detail::row_ahead;

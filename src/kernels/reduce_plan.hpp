@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/loop_hints.hpp"
 #include "taper/shape.hpp"
 
 namespace taper::kernels {
@@ -41,10 +42,6 @@ double read_bytes(const ReducePlan& p) {
   return double(p.outputs) * double(p.count) * sizeof(T);
 }
 
-/// Whether caches hardly hold so many bytes that are reduced. It decides the order of sums, so that it is the same for
-/// all sets of instructions.
-inline bool is_far(double bytes) { return bytes >= double(1 << 24); }
-
 /// Outputs are worked on in groups of at most this many neighbours: of `kWideColumns` where a group is read once, and
 /// its rows by several threads; of `kFarColumns` where memory is far, as parts of rows take several times as long
 /// there.
@@ -64,17 +61,12 @@ Offsets offsets_of(const ReducePlan::Dim* dims, int rank, std::int64_t index);
 void visit_groups(const ReducePlan& plan, std::int64_t cost, std::int64_t widest,
                   void (*visit)(const void* body, std::int64_t, std::int64_t, const Offsets&), const void* body);
 
-/// Columns of a group of elements of type T, if as many as `near` are best where caches hold them.
-template <class T>
-std::int64_t widest_of(const ReducePlan& plan, std::int64_t near) {
-  return is_far(read_bytes<T>(plan)) ? kFarColumns : near;
-}
-
-/// Calls `body(output, width, offsets)` for the groups.
+/// Calls `body(output, width, offsets)` for groups of elements of type T, of as many as `near` columns where caches
+/// hold what is reduced.
 template <class T, class Body>
 void for_each_group(const ReducePlan& plan, std::int64_t cost, const Body& body, std::int64_t near = kReduceColumns) {
   visit_groups(
-      plan, cost, widest_of<T>(plan, near),
+      plan, cost, is_far(read_bytes<T>(plan)) ? kFarColumns : near,
       [](const void* b, std::int64_t output, std::int64_t width, const Offsets& start) {
         (*static_cast<const Body*>(b))(output, width, start);
       },

@@ -182,11 +182,6 @@ std::int64_t sides_of(std::int64_t n, std::int64_t columns) {
   return columns > 1 && sides * columns <= std::min(kSideBySide, n * 16) ? sides : 1;
 }
 
-/// Whether caches hardly hold so many elements of float32.
-bool is_far(std::int64_t outer, std::int64_t n, std::int64_t inner) {
-  return double(outer) * double(n) * double(inner) >= double(1 << 22);
-}
-
 /// How many rows of n elements that lie side by side in far memory are taken together, as its parts that are short take
 /// longer: as many as a core's second cache holds, or all there is room for if that would hold less than the usual.
 std::int64_t far_rows(std::int64_t n) {
@@ -214,7 +209,8 @@ void visit_softmax_groups(std::int64_t outer, std::int64_t n, std::int64_t inner
   const std::int64_t length = std::max<std::int64_t>(n, 1);
   // Rows that are to be side by side are taken together, if there are enough units.
   const bool all = beside && outer >= kMany && sides_of(n, inner) > 1;
-  const std::int64_t most = all ? inner : beside && is_far(outer, n, inner) ? far_rows(n) : kSoftmaxRows;
+  const bool far = beside && is_far(double(outer) * double(n) * double(inner) * sizeof(float));
+  const std::int64_t most = all ? inner : far ? far_rows(n) : kSoftmaxRows;
   const std::int64_t groups = ceil_div(inner, most);
   const std::int64_t step = contiguous ? std::clamp<std::int64_t>(kElements / length, 1, kSoftmaxRows) : 1;
   parallel_for(outer * groups, length * std::min(inner, most) * kCost, [=](std::int64_t first, std::int64_t last) {
