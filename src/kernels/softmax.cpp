@@ -182,13 +182,12 @@ std::int64_t sides_of(std::int64_t n, std::int64_t columns) {
   return columns > 1 && sides * columns <= std::min(kSideBySide, n * 16) ? sides : 1;
 }
 
-/// How many of `inner` rows of n elements that lie side by side in far memory are taken together, as short parts of it
-/// take longer: as many as a core's second cache holds, or all there is room for if that would hold less than the usual,
-/// but no more than half.
-std::int64_t far_rows(std::int64_t n, std::int64_t inner) {
+/// How many rows of n elements that lie side by side in far memory are taken together, as short parts of it take longer:
+/// as many as a core's second cache holds, or all there is room for if that would hold less than the usual, which takes
+/// one thread less than two take for half as many each.
+std::int64_t far_rows(std::int64_t n) {
   constexpr std::int64_t kNear = std::int64_t{1} << 16;
-  const std::int64_t most = std::min(n > 2 * kNear / kSoftmaxRows ? kSideBySide : kNear / n, inner / 2);
-  return std::clamp(most / 16 * 16, kSoftmaxRows, kSideBySide);
+  return n > 2 * kNear / kSoftmaxRows ? kSideBySide : std::clamp(kNear / n / 16 * 16, kSoftmaxRows, kSideBySide);
 }
 
 }  // namespace
@@ -212,7 +211,7 @@ void visit_softmax_groups(std::int64_t outer, std::int64_t n, std::int64_t inner
   // Rows that are to be side by side are taken together, if there are enough units.
   const bool all = beside && outer >= kMany && sides_of(n, inner) > 1;
   const bool far = beside && is_far(double(outer) * double(n) * double(inner) * sizeof(float));
-  const std::int64_t most = all ? inner : far ? far_rows(n, inner) : kSoftmaxRows;
+  const std::int64_t most = all ? inner : far ? far_rows(n) : kSoftmaxRows;
   const std::int64_t groups = ceil_div(inner, most);
   const std::int64_t step = contiguous ? std::clamp<std::int64_t>(kElements / length, 1, kSoftmaxRows) : 1;
   parallel_for(outer * groups, length * std::min(inner, most) * kCost, [=](std::int64_t first, std::int64_t last) {
