@@ -7,6 +7,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/ceil_div.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/packs.hpp"
 #include "kernels/vectors.hpp"

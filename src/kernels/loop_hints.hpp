@@ -114,20 +114,6 @@ template <class T, class Turn>
 template <class T>
 inline constexpr std::int64_t kPlaceAhead = 2048 / sizeof(T);
 
-/// Rows in front of which others are asked for while their columns are gone through.
-inline constexpr std::int64_t kRowsAhead = 32;
-
-/// Asks so for `bytes` of each of `rows` rows, which begin `row` bytes after each other.
-[[gnu::noinline]] inline void fetch_rows(Next next, std::int64_t rows, std::int64_t row, std::int64_t bytes) {
-  asm volatile("");  // without effects it would not be called
-  for (; rows > 0; --rows, next.skip(row)) Next(next).fetch(bytes);
-}
-template <class T>
-[[gnu::always_inline]] inline void fetch_rows(const T* x, std::int64_t rows, std::int64_t row, std::int64_t n) {
-  constexpr std::int64_t kSize = sizeof(T);
-  if constexpr (kVectorWidth > 16) fetch_rows(Next(x, 0), rows, row * kSize, n * kSize);  // the baseline is kept small
-}
-
 /// Bytes that caches hardly hold: of what is read, or of results; and of both together where memory to be filled is
 /// asked for, as stores wait for it less than loads do.
 inline constexpr std::int64_t kFarRead = std::int64_t{1} << (kVectorWidth == 32 ? 23 : 24),

@@ -85,6 +85,17 @@ template <std::int64_t kTile, class Visit>
       visit(r0, std::min(m.rows, r0 + kTile), c0, std::min(m.columns, c0 + kTile));
 }
 
+/// Asks for `bytes` of each of `rows` rows, which begin `row` bytes after each other.
+[[maybe_unused, gnu::noinline]] void fetch_rows(Next next, std::int64_t rows, std::int64_t row, std::int64_t bytes) {
+  asm volatile("");  // without effects it would not be called
+  for (; rows > 0; --rows, next.skip(row)) Next(next).fetch(bytes);
+}
+template <class T>
+[[gnu::always_inline]] inline void fetch_rows(const T* x, std::int64_t rows, std::int64_t row, std::int64_t n) {
+  constexpr std::int64_t kSize = sizeof(T);
+  if constexpr (kVectorWidth > 16) fetch_rows(Next(x, 0), rows, row * kSize, n * kSize);  // the baseline is kept small
+}
+
 /// Moves a matrix of elements that have the size of T. What is read and filled two tiles later is asked for if it is
 /// far: both lie across the order of memory.
 template <class T>

@@ -182,9 +182,9 @@ std::int64_t sides_of(std::int64_t n, std::int64_t columns) {
   return columns > 1 && sides * columns <= std::min(kSideBySide, n * 16) ? sides : 1;
 }
 
-/// How many rows of n elements that lie side by side in far memory are taken together, as short parts of it take longer:
-/// as many as a core's second cache holds, or all there is room for if that would hold less than the usual, which takes
-/// one thread less than two take for half as many each.
+/// How many rows of n elements that lie side by side in far memory are taken together, as short parts of it take
+/// longer: as many as a core's second cache holds, or all there is room for if that would hold less than the usual,
+/// which takes one thread less than two take for half as many each.
 std::int64_t far_rows(std::int64_t n) {
   constexpr std::int64_t kNear = std::int64_t{1} << 16;
   return n > 2 * kNear / kSoftmaxRows ? kSideBySide : std::clamp(kNear / n / 16 * 16, kSoftmaxRows, kSideBySide);
