@@ -86,7 +86,7 @@ struct Torch {
     return {{"mean", [](const Tensor& x, std::int64_t dim) { return x.mean(dim); }},
             {"sum", [](const Tensor& x, std::int64_t dim) { return x.sum(dim); }},
             {"max", [](const Tensor& x, std::int64_t dim) { return x.amax(dim); }},
-            {"var", [](const Tensor& x, std::int64_t dim) { return x.var(dim); }}};
+            {"var", [](const Tensor& x, std::int64_t dim) { return x.var(torch::IntArrayRef(dim), true, false); }}};
   }
 
   using Operation = Tensor (*)(const Tensors& x, const Tensor& index);
