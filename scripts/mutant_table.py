@@ -340,8 +340,8 @@ def losses():
     file = "src/kernels/reduce_driver.hpp"
     yield Mutant("what a stretch's later rows give left out", file, "join(all[i], all[half * width + i]);",
                  "join(all[i], all[i]);", "*extremes spread their gradient*")
-    yield Mutant("a column's number not repeated to a stretch's end", file, "n <= end; n += kLanes<T>", "n < end; n += kLanes<T>",
-                 "*PyTorch's stored values and gradients*")
+    yield Mutant("a column's number not repeated to a stretch's end", "src/kernels/packs.hpp", "i < end; i += n == 1",
+                 "i + 1 < end; i += n == 1", "*extremes spread their gradient*")
     yield Mutant("far rows a quarter apart begin a row too early", file, "n / 4 * row, width, sum, term",
                  "(n / 4 - 1) * row, width, sum, term", "*no cache holds*")
     yield Mutant("far rows squared beside each other", file, "is_far ? turns * row : row", "row", "*no cache holds*")

@@ -312,7 +312,7 @@ void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f
       if (f == nullptr) {
         const T* const from = static_cast<const T*>(x[0].data) + o.at[0];
         return run ? void(sum[0] += sum_run(from, p.rows.extent))
-                   : add_columns(from, p.rows.extent, rs[0], width, is_far(read_bytes<T>(p)), sum);
+                   : add_columns(from, p.rows.extent, rs[0], width, is_far<T>(p), sum);
       }
       for (std::int64_t j = 0; j < p.rows.extent; j += step) {
         const std::int64_t taken = std::min(step, p.rows.extent - j);

@@ -325,4 +325,15 @@ template <class T>
   return largest_lane<T>(larger_of(other, top));
 }
 
+/// v_i = v_(i - n) for i from n to before `end`, and for some behind it.
+template <class V>
+[[gnu::noinline]] void repeat_all(V* v, std::int64_t n, std::int64_t end) {
+  if (n == end) return;
+  // A vector reaches into what is repeated next, or was for numbers that come before in v.
+  for (std::int64_t c = (n - 1) & -kLanes<V>; c >= 0; c -= kLanes<V>) {
+    const Vector<V> some = n == 1 ? pack_of(v[0]) : load(v + c);
+    for (std::int64_t i = c + n; i < end; i += n == 1 ? kLanes<V> : n) store<V>(some, v + i);
+  }
+}
+
 }  // namespace taper::kernels

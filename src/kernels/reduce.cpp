@@ -112,8 +112,7 @@ template <class T>
       square[0] += sum_of_squares(from, p.rows.extent, mean[0]);
     else
       add_in_pieces(p.rows.extent, width, square,
-                    [=, row = p.rows.stride[0], far = is_far(read_bytes<T>(p))](std::int64_t first, std::int64_t n,
-                                                                                double* slot) {
+                    [=, row = p.rows.stride[0], far = is_far<T>(p)](std::int64_t first, std::int64_t n, double* slot) {
                       add_squares(from + first * row, n, row, width, far, mean, slot);
                     });
   });
@@ -216,7 +215,7 @@ template <class T>
       return;
     }
     if (done == 0) std::copy_n(from, width, best);
-    best_of_rows(extreme, from, p.rows.extent, p.rows.stride[0], width, is_far(read_bytes<T>(p)), best);
+    best_of_rows(extreme, from, p.rows.extent, p.rows.stride[0], width, is_far<T>(p), best);
   });
 }
 

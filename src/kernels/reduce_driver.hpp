@@ -31,12 +31,8 @@ TAPER_FOR_SIZE void join_stretch(const ReducePlan& p, std::int64_t width, T* all
 
 /// The columns of the first row of a stretch for all its rows.
 template <class T>
-[[gnu::noinline]] void repeat_columns(const ReducePlan& p, std::int64_t width, T* all) {
-  const std::int64_t end = rows_of_stretch(p, width) * width;
-  std::int64_t n = width;
-  if (width == 1)
-    for (const auto first = pack_of(all[0]); n <= end; n += kLanes<T>) store<T>(first, all + n - 1);
-  for (; n < end; n *= 2) std::copy_n(all, std::min(n, end - n), all + n);
+[[gnu::noinline]] void repeat_stretch(const ReducePlan& p, std::int64_t width, T* all) {
+  repeat_all(all, width, rows_of_stretch(p, width) * width);
 }
 
 /// A number for each element of a stretch: its column's.
@@ -48,7 +44,7 @@ struct PerColumn {
   template <class Value>
   [[gnu::always_inline]] PerColumn(const ReducePlan& p, std::int64_t width, const Value& value) {
     for (std::int64_t c = 0; c < width; ++c) of[c] = value(c);
-    repeat_columns(p, width, of);
+    repeat_stretch(p, width, of);
   }
 };
 
@@ -139,7 +135,7 @@ template <class T>
   for (std::int64_t c = 0; c < width; ++c) sum[c] = 0;
   if (width > 1 || row > 1) {
     for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
-      add_columns(x + o.at[0], p.rows.extent, row, width, is_far(read_bytes<T>(p)), sum);
+      add_columns(x + o.at[0], p.rows.extent, row, width, is_far<T>(p), sum);
     });
     return;
   }

@@ -42,6 +42,12 @@ double read_bytes(const ReducePlan& p) {
   return double(p.outputs) * double(p.count) * sizeof(T);
 }
 
+/// Whether caches hardly hold them.
+template <class T>
+bool is_far(const ReducePlan& p) {
+  return is_far(read_bytes<T>(p));
+}
+
 /// Outputs are worked on in groups of at most this many neighbours: of `kWideColumns` where a group is read once, and
 /// its rows by several threads; of `kFarColumns` where memory is far, as parts of rows take several times as long
 /// there.
@@ -66,7 +72,7 @@ void visit_groups(const ReducePlan& plan, std::int64_t cost, std::int64_t widest
 template <class T, class Body>
 void for_each_group(const ReducePlan& plan, std::int64_t cost, const Body& body, std::int64_t near = kReduceColumns) {
   visit_groups(
-      plan, cost, is_far(read_bytes<T>(plan)) ? kFarColumns : near,
+      plan, cost, is_far<T>(plan) ? kFarColumns : near,
       [](const void* b, std::int64_t output, std::int64_t width, const Offsets& start) {
         (*static_cast<const Body*>(b))(output, width, start);
       },

@@ -61,17 +61,6 @@ void for_each_softmax_group(std::int64_t outer, std::int64_t n, std::int64_t inn
       outer, n, inner, beside, [](const void* b, const SoftmaxGroup& g) { (*static_cast<const Body*>(b))(g); }, &body);
 }
 
-/// v_i = v_(i - n) for i from n to before `end`, and for some behind it.
-template <class V>
-[[gnu::noinline]] void repeat_all(V* v, std::int64_t n, std::int64_t end) {
-  if (n == end) return;
-  // A vector reaches into what is repeated next, or was for numbers that come before in v.
-  for (std::int64_t c = (n - 1) & -kLanes<V>; c >= 0; c -= kLanes<V>) {
-    const Vector<V> some = load(v + c);
-    for (std::int64_t i = c + n; i < end; i += n) store<V>(some, v + i);
-  }
-}
-
 /// v_c = v_c, v_(c + columns), ... joined, for each of the columns of such a group.
 template <class V, class Join>
 [[gnu::noinline]] void join_columns(const SoftmaxGroup& g, V* v, const Join& join) {
