@@ -607,6 +607,11 @@ def max_pools():
                  "!kPlaces ? last - first : 1;", "rows shorter than a vector*")
     yield Mutant("places counted through all planes", lines, "if (line.place == size) line.place = 0;",
                  "if (line.place == 2 * size) line.place = 0;", "rows shorter than a vector*")
+    yield Mutant("a NaN of windows in one row lost without places", lines, "best = v == v ? number : v;",
+                 "best = number;", "*max pool*")
+    yield Mutant("the largest run of a window taken for its first", file,
+                 "largest.at + place_of_largest(largest.best, x + largest.at, n)",
+                 "first + place_of_largest(largest.best, x + first, n)", "adaptive max pools equal*")
     finite = "src/kernels/max_pool_small.hpp"
     yield Mutant("elements that are not finite taken as if they were", finite, "if (!is_all_from(0, zero + zeros)) return false;",
                  "if (!is_all_from(0, zero - zero)) return false;", "*max pool*")

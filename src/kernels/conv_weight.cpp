@@ -295,7 +295,7 @@ void sum_blocks(const Sweep& s, const Slab& slab, const WeightGrid& grid, std::i
 /// block beside another, those of the output turned once for each below another, and tiles of one vector load about as
 /// much as tiles of two. A position takes `strides` elements of the signal.
 template <class T>
-WeightGrid product_grid(const Sweep& s, std::int64_t strides, std::int64_t depth) {
+TAPER_FOR_SIZE WeightGrid product_grid(const Sweep& s, std::int64_t strides, std::int64_t depth) {
   constexpr std::int64_t lanes = kLanes<T>;
   const std::int64_t taps = s.tap_count();
   // Times of an element, in those of a product of vectors.
@@ -325,7 +325,7 @@ WeightGrid product_grid(const Sweep& s, std::int64_t strides, std::int64_t depth
 
 /// The gradient by slabs; false if the signal reaches too far for them.
 template <class T>
-bool slab_gradient(Sweep s, std::int64_t depth, const T* dy, const T* x, T* dw, bool add) {
+TAPER_FOR_SIZE bool slab_gradient(Sweep s, std::int64_t depth, const T* dy, const T* x, T* dw, bool add) {
   if (s.rows * 2 < kLanes<T> || s.channels <= 2) {
     // Positions along the vectors, where channels would leave most of a vector empty.
     constexpr std::int64_t pairs = kResultSize / kLanes<T>;
@@ -352,7 +352,7 @@ bool slab_gradient(Sweep s, std::int64_t depth, const T* dy, const T* x, T* dw, 
 
 /// The gradient by packing what each tap finds, for signals of any reach.
 template <class T>
-void packed_gradient(const ConvParams& p, const Sweep& sweep, const T* dy, const T* x, T* dw, bool add) {
+TAPER_FOR_SIZE void packed_gradient(const ConvParams& p, const Sweep& sweep, const T* dy, const T* x, T* dw, bool add) {
   const std::int64_t in = inputs(p), out = outputs(p);
   const Group group(p);
   const std::int64_t terms = group.in * taps_of(p), depth = p.batch * out;

@@ -19,65 +19,62 @@ namespace {
 
 // --- one window -----------------------------------------------------------------------------------------------------
 
-/// The largest of the elements that it took in, and where it is.
+/// The largest of the elements that it took in, and where it is, or of runs and where that one begins.
 template <class T>
 struct Largest {
   T best;
   std::int64_t at;
 
+  [[gnu::always_inline]] void take(T v, std::int64_t i) {
+    const bool is_taken = exceeds(v, best);
+    best = is_taken ? v : best, at = is_taken ? i : at;
+  }
   /// Takes in x_i for i from `first` to before `last`, `step` apart.
   [[gnu::always_inline]] void take(const T* x, std::int64_t first, std::int64_t last, std::int64_t step) {
-    for (std::int64_t i = first; i < last; i += step) {
-      const T v = x[i];
-      const bool is_taken = exceeds(v, best);
-      best = is_taken ? v : best, at = is_taken ? i : at;
-    }
+    for (std::int64_t i = first; i < last; i += step) take(x[i], i);
   }
 };
 
 /// Elements that are taken one by one: calls would take longer.
 constexpr std::int64_t kFew = 8;
 
-/// Where the largest of x_0, ..., x_{n - 1} is.
+/// Where the first of `n` elements is that is `best`, their largest; where the last NaN is if that is NaN.
 template <class T>
-std::int64_t find_largest(const T* x, std::int64_t n) {
-  if (n < kFew) {
-    Largest<T> largest{x[0], 0};
-    largest.take(x, 1, n, 1);
-    return largest.at;
-  }
-  const T best = extreme_of<true>(x, n);
+std::int64_t place_of_largest(T best, const T* x, std::int64_t n) {
   if (best == best) return place_of(best, x, n);
   std::int64_t at = n - 1;
   while (x[at] == x[at]) --at;
   return at;
 }
 
+/// Where the largest of `n` elements is.
+template <class T>
+std::int64_t find_largest(const T* x, std::int64_t n) {
+  if (n >= kFew) return place_of_largest(extreme_of<true>(x, n), x, n);
+  Largest<T> largest{x[0], 0};
+  largest.take(x, 1, n, 1);
+  return largest.at;
+}
+
 /// Where in the plane the largest element of the window `d` x `h` x `w` is.
 template <class T>
 std::int64_t find_in_window(const MaxPool& p, const T* x, const Taps& d, const Taps& h, const Taps& w) {
-  const std::int64_t width = p.w.in, first = (d.first * p.h.in + h.first) * width;
+  const std::int64_t width = p.w.in, first = (d.first * p.h.in + h.first) * width + w.first;
+  // Whole rows that follow each other are one run.
   const bool whole_rows = h.step == 1 && w.step == 1 && w.first == 0 && w.last == width;
-  const bool is_short = w.step > 1 || w.last - w.first < kFew;
-  Largest<T> largest{x[first + w.first], first + w.first};
-  const auto take_found = [&](std::int64_t from, std::int64_t n) {
-    const std::int64_t found = from + find_largest(x + from, n);
-    largest.take(x, found, found + 1, 1);
-  };
-  for (std::int64_t i = d.first; i < d.last; i += d.step) {
-    if (whole_rows) {
-      take_found((i * p.h.in + h.first) * width, (h.last - h.first) * width);
-      continue;
-    }
-    for (std::int64_t j = h.first; j < h.last; j += h.step) {
-      const std::int64_t from = (i * p.h.in + j) * width;
+  const std::int64_t n = whole_rows ? (h.last - h.first) * width : w.last - w.first;
+  const std::int64_t end = whole_rows ? h.first + 1 : h.last;
+  const bool is_short = w.step > 1 || n < kFew;
+  Largest<T> largest{x[first], first};
+  for (std::int64_t i = d.first; i < d.last; i += d.step)
+    for (std::int64_t j = h.first; j < end; j += h.step) {
+      const std::int64_t from = (i * p.h.in + j) * width + w.first;
       if (is_short)
-        largest.take(x, from + w.first, from + w.last, w.step);
+        largest.take(x, from, from + n, w.step);
       else
-        take_found(from + w.first, w.last - w.first);
+        largest.take(extreme_of<true>(x + from, n), from);
     }
-  }
-  return largest.at;
+  return is_short ? largest.at : largest.at + place_of_largest(largest.best, x + largest.at, n);
 }
 
 /// A row of windows, one by one.
@@ -250,11 +247,12 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
     if (is_in_quads<T>(p)) row = forward_quads<T>;
   auto several = pool_rows<T>;
 #if defined(__AVX2__) && !defined(__AVX512F__)
-  if constexpr (std::is_same_v<T, float>) {
-    if (goes_by_lines(p))
-      row = nullptr, several = index ? pool_lines<true> : pool_lines<false>;
-    else if (is_small<T>(p))
-      row = nullptr, several = pool_by_halves;
+  if (goes_by_lines<T>(p, index != nullptr)) {
+    row = nullptr, several = pool_lines<false, T>;
+    if constexpr (std::is_same_v<T, float>)
+      if (index != nullptr) several = pool_lines<true, T>;
+  } else if constexpr (std::is_same_v<T, float>) {
+    if (is_small<T>(p)) row = nullptr, several = pool_by_halves;
   }
 #endif
   const bool is_far = p.elements() * sizeof(T) >= kFarRead;
