@@ -61,7 +61,7 @@ struct Abs {
   }
   template <class T>
   T grad(T dy, T x) const {
-    return dy * T((x > 0) - (x < 0));
+    return dy * sign_of(x);
   }
 };
 
@@ -71,7 +71,7 @@ struct Sign {
   static constexpr int cost = 1;
   template <class T>
   T f(T x) const {
-    return T((x > 0) - (x < 0));
+    return sign_of(x);
   }
   template <class T>
   T grad(T, T) const {

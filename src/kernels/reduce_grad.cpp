@@ -103,7 +103,7 @@ template <class T>
     clear(dx, n);
   } else if (p == 1) {
     // dx_i = sign(x_i) dy
-    for (std::int64_t i = 0; i < n; ++i) dx[i] = T((x[i] > 0) - (x[i] < 0)) * dy[i];
+    for (std::int64_t i = 0; i < n; ++i) dx[i] = sign_of(x[i]) * dy[i];
   } else if (p == 2) {
     // dx_i = x_i / y dy
     for (std::int64_t i = 0; i < n; ++i) dx[i] = y[i] == 0 ? T(0) : x[i] * (dy[i] / y[i]);

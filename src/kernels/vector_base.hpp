@@ -230,6 +230,11 @@ template <class V>
 inline V negative_of(V x) {
   return std::bit_cast<V>(std::bit_cast<BitsOf<V>>(x) | sign_bits<V>());
 }
+/// -1, 0 or 1; of NaN 0. As a difference of T, which vectors hold as many of as of x.
+template <class T>
+inline T sign_of(T x) {
+  return (x > 0 ? T(1) : T(0)) - (x < 0 ? T(1) : T(0));
+}
 /// `magnitude`, which has no sign, with that of x.
 template <class V>
 inline V with_sign_of(V magnitude, V x) {
