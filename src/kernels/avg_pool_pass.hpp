@@ -15,7 +15,7 @@ namespace taper::kernels::average {
 template <class A, class T>
 class Pass {
  public:
-  Pass(const Course& c, const T* x, T* y, bool add)
+  TAPER_FOR_SIZE Pass(const Course& c, const T* x, T* y, bool add)
       : c_(c),
         way_(c.way),
         small_(kHasSmall && std::is_same_v<A, float> ? small_of(c) : Small::none),
