@@ -282,6 +282,17 @@ template <class T>
   }
 }
 
+/// Reduces small planes by columns; returns whether they are.
+template <class T, void (*kReduce)(const ReducePlan&, const T*, T*)>
+bool reduce_small_planes(const ReducePlan& plan, const T* x, T* y) {
+  if constexpr (kTurnsRuns<T> && std::is_floating_point_v<T>)
+    return turn_small_planes<T>(plan, 0, x, x, y, nullptr, false,
+                                [](const ReducePlan& columns, double, const T*, const T* xs, const T* ys, T*) {
+                                  kReduce(columns, xs, const_cast<T*>(ys));
+                                });
+  return false;
+}
+
 }  // namespace
 
 template <class T>
@@ -289,6 +300,7 @@ void reduce_sum(const ReducePlan& plan, const T* x, T* y) {
   // y = sum x
   if constexpr (!std::is_integral_v<T>)
     if (in_runs(plan)) return average_runs(plan.outputs, plan.rows.extent, 1, x, y);
+  if (reduce_small_planes<T, reduce_sum<T>>(plan, x, y)) return;
   const auto sums_of = [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     Accumulator<T> sum[kFarColumns];
     if constexpr (std::is_integral_v<T>)
@@ -304,6 +316,7 @@ template <class T>
 void reduce_mean(const ReducePlan& plan, const T* x, T* y) {
   // y = sum x / count
   if (in_runs(plan)) return average_runs(plan.outputs, plan.rows.extent, static_cast<double>(plan.rows.extent), x, y);
+  if (reduce_small_planes<T, reduce_mean<T>>(plan, x, y)) return;
   const auto means_of = [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     double mean[kFarColumns];
     mean_group(plan, start, width, mean, x);

@@ -208,42 +208,81 @@ inline constexpr bool kTurnsRuns = kVectorWidth > 16;
 template <class T>
 using ColumnKernel = void (*)(const ReducePlan&, double number, const T* dy, const T* x, const T* y, T* dx);
 
-/// Runs up to this length are short.
+/// Runs up to this length are short, and planes of so many elements small.
 inline constexpr std::int64_t kTurnedRun = 64;
 
-/// Does it to `width` runs of n elements, which are turned to be columns, and dx back; or, with `add`, adds to dx.
+/// Elements [o n m, (o + 1) n m), which are the rows and columns of outputs [o m, (o + 1) m): a run where m = 1.
+struct Planes {
+  std::int64_t n, m, count;
+};
+
+/// Does it to `planes`, which are turned to be columns, and dx back; or, with `add`, adds to dx. There may be no x; and
+/// no dx: then y is filled.
 template <class T>
-TAPER_FOR_SIZE void turn_some_runs(std::int64_t n, std::int64_t width, double number, const T* dy, const T* x,
-                                   const T* y, T* dx, bool add, ColumnKernel<T> kernel) {
+TAPER_FOR_SIZE void turn_some_planes(const Planes& planes, double number, const T* dy, const T* x, const T* y, T* dx,
+                                     bool add, ColumnKernel<T> kernel) {
   // Rows do not follow each other: they would be stretches, in which a run's elements are joined in another order.
   constexpr std::int64_t kRow = kReduceColumns + kLanes<T>;
-  T turned[kTurnedRun * kRow], gradients[kTurnedRun * kRow];
+  T turned[kTurnedRun * kRow], gradients[kTurnedRun * kRow], of_outputs[2][kTurnedRun / 2 * kRow];
+  const auto [n, m, width] = planes;
+  const std::int64_t size = n * m, row = m * kRow;
   ReducePlan columns;
-  columns.rows = {n, {kRow, kRow, kRow}};
+  columns.rows = {n, {row, row, row}};
+  columns.kept[0] = {m, {kRow, kRow, kRow}};
+  columns.kept_rank = m > 1;
   columns.columns = {width, {1, 1, 1}};
-  columns.outputs = width;
+  columns.outputs = m * width;
   columns.count = n;
-  pack_transposed(x, n, width, n, turned, kRow);
-  kernel(columns, number, dy, turned, y, gradients);
-  if (dx == nullptr) return;
-  pack_transposed(gradients, kRow, n, width, add ? turned : dx, n);
+  if (x != nullptr) pack_transposed(x, size, width, size, turned, kRow);
+  const T *dys = dy, *ys = y;
+  if (m > 1) {
+    dys = of_outputs[0], ys = of_outputs[1];
+    for (int i = 0; i < 2 && dx != nullptr; ++i) pack_transposed(i == 0 ? dy : y, m, width, m, of_outputs[i], width);
+  }
+  kernel(columns, number, dys, turned, ys, gradients);
+  if (dx == nullptr) {
+    if (m > 1) pack_transposed(ys, width, m, width, const_cast<T*>(y), m);
+    return;
+  }
+  pack_transposed(gradients, kRow, size, width, add ? turned : dx, size);
   if (add)
-    for (std::int64_t i = 0; i < width * n; ++i) dx[i] += turned[i];
+    for (std::int64_t i = 0; i < width * size; ++i) dx[i] += turned[i];
 }
 
-/// The same for all runs of a plan, if they are short, which takes far less time where much is done once a run. There
-/// may be no dx. Returns whether they are.
+/// The same for all of them.
 template <class T>
-[[gnu::noinline]] bool turn_runs(const ReducePlan& p, double number, const T* dy, const T* x, const T* y, T* dx,
-                                 bool add, ColumnKernel<T> kernel) {
-  const std::int64_t n = p.count, outputs = p.outputs;
-  if (!in_runs(p) || n == 0 || n > kTurnedRun) return false;
-  constexpr std::int64_t kRow = kReduceColumns;
-  parallel_for(ceil_div(outputs, kRow), kRow * n * 4, [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t o = first * kRow; o < std::min(last * kRow, outputs); o += kRow)
-      turn_some_runs(n, std::min(kRow, outputs - o), number, dy + o, x + o * n, y + o,
-                     dx == nullptr ? nullptr : dx + o * n, add, kernel);
+TAPER_FOR_SIZE void turn_planes(const Planes& planes, double number, const T* dy, const T* x, const T* y, T* dx,
+                                bool add, ColumnKernel<T> kernel) {
+  constexpr std::int64_t kSome = kReduceColumns;
+  const std::int64_t size = planes.n * planes.m;
+  parallel_for(ceil_div(planes.count, kSome), kSome * size * 4, [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t o = first * kSome; o < std::min(last * kSome, planes.count); o += kSome)
+      turn_some_planes({planes.n, planes.m, std::min(kSome, planes.count - o)}, number, dy + o * planes.m,
+                       x == nullptr ? nullptr : x + o * size, y + o * planes.m, dx == nullptr ? nullptr : dx + o * size,
+                       add, kernel);
   });
+}
+
+/// Does it to all runs of a plan by columns if they are short, which takes far less time where much is done once a run.
+/// Returns whether they are.
+template <class T>
+TAPER_FOR_SIZE bool turn_runs(const ReducePlan& p, double number, const T* dy, const T* x, const T* y, T* dx, bool add,
+                              ColumnKernel<T> kernel) {
+  if (!in_runs(p) || p.count == 0 || p.count > kTurnedRun) return false;
+  turn_planes({p.count, 1, p.outputs}, number, dy, x, y, dx, add, kernel);
+  return true;
+}
+
+/// The same for many small planes of several columns, whose results must not depend on what else is reduced.
+template <class T>
+TAPER_FOR_SIZE bool turn_small_planes(const ReducePlan& p, double number, const T* dy, const T* x, const T* y, T* dx,
+                                      bool add, ColumnKernel<T> kernel) {
+  constexpr std::int64_t kMany = 16;
+  const std::int64_t n = p.rows.extent, m = p.columns.extent;
+  if (p.reduced_rank > 0 || p.kept_rank != 1 || p.kept[0].extent < kMany || m == 1 || n * m > kTurnedRun ||
+      p.rows.stride[0] != m || p.kept[0].stride[0] != n * m)
+    return false;
+  turn_planes({n, m, p.kept[0].extent}, number, dy, x, y, dx, add, kernel);
   return true;
 }
 

@@ -125,6 +125,12 @@ template <class T>
 template <class T>
 void spread_quotients(const ReducePlan& plan, const T* dy, double divisor, T* dx, bool add) {
   if (in_runs(plan)) return average::spread_runs(plan.outputs, plan.rows.extent, divisor, dy, dx, add);
+  if (kTurnsRuns<T> &&
+      turn_small_planes<T>(plan, divisor, dy, nullptr, dy, dx, add,
+                           [](const ReducePlan& columns, double number, const T* dys, const T*, const T*, T* dxs) {
+                             spread_quotients(columns, dys, number, dxs, false);
+                           }))
+    return;
   // Wide vectors of float32 alone: the library is kept small.
   const std::int64_t n = plan.rows.extent;
   if (kVectorWidth > 16 && sizeof(T) == sizeof(float) && plan.columns.extent == 1 && plan.rows.stride[0] == 1 &&

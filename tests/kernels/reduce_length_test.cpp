@@ -366,3 +366,45 @@ TEST_CASE("sums and extremes of many short runs are those of each, and fill thei
   CHECK(right);
   CHECK(kept);
 }
+
+TEMPLATE_TEST_CASE("small planes of columns, however many, give the bits of each alone", "", float, double) {
+  using T = TestType;
+  using Elements = std::vector<T>;
+  constexpr std::int64_t fence = 4;
+  for (std::int64_t n : {2, 3, 5, 8, 20, 33})
+    for (std::int64_t m : {2, 3, 4, 8, 31})
+      for (std::int64_t count : {1, 15, 16, 17, 64, 65, 131}) {
+        const auto x = numbers<T>(count * n * m, 24, -2, 2), dy = numbers<T>(count * m, 25);
+        const auto before = numbers<T>(count * n * m + fence, 26);
+        const auto reduced = [&](bool mean, std::int64_t first, std::int64_t some, Elements& y) {
+          const ReducePlan plan = reduce_plan(Shape{some, n, m}, 0b010);
+          (mean ? reduce_mean<T> : reduce_sum<T>)(plan, x.data() + first * n * m, y.data() + first * m);
+        };
+        const auto spread = [&](bool mean, std::int64_t first, std::int64_t some, bool add, Elements& dx) {
+          const ReducePlan plan = reduce_plan(Shape{some, n, m}, 0b010);
+          (mean ? reduce_mean_grad<T> : reduce_sum_grad<T>)(plan, dy.data() + first * m, dx.data() + first * n * m,
+                                                            add);
+        };
+        for (const bool mean : {false, true}) {
+          INFO(n << " " << m << " " << count << " " << mean);
+          Elements y(std::size_t(count * m + fence), 77), alone = y;
+          reduced(mean, 0, count, y);
+          for (std::int64_t o = 0; o < count; ++o) reduced(mean, o, 1, alone);
+          CHECK(same_bits(y, alone));
+          for (const bool add : {false, true}) {
+            Elements dx = before, dx_alone = before;
+            spread(mean, 0, count, add, dx);
+            for (std::int64_t o = 0; o < count; ++o) spread(mean, o, 1, add, dx_alone);
+            CHECK(same_bits(dx, dx_alone));
+          }
+        }
+      }
+  const ReducePlan many = reduce_plan(Shape{5003, 3, 4}, 0b010);
+  const auto x = numbers<T>(5003 * 12, 27);
+  CHECK(same_on_any_threads([&] {
+    Elements y(5003 * 4), dx(x.size());
+    reduce_sum(many, x.data(), y.data());
+    reduce_sum_grad(many, y.data(), dx.data(), false);
+    return dx;
+  }));
+}
