@@ -341,7 +341,7 @@ def losses():
     small = "small planes of columns*"
     yield Mutant("results of small planes left turned", file,
                  "if (m > 1) pack_transposed(ys, width, m, width, const_cast<T*>(y), m);", "", small)
-    yield Mutant("gradients of the first small planes for all", file, "number, dy + o * planes.m,", "number, dy,", small)
+    yield Mutant("gradients of the first small planes for all", file, "dy += first * m, y += first * m;", "y += first * m;", small)
     yield Mutant("what a stretch's later rows give left out", file, "join(all[i], all[half * width + i]);",
                  "join(all[i], all[i]);", "*extremes spread their gradient*")
     yield Mutant("a column's number not repeated to a stretch's end", "src/kernels/packs.hpp", "i < end; i += n == 1",

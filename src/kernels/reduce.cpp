@@ -8,6 +8,7 @@
 #include "kernels/average_runs.hpp"
 #include "kernels/ceil_div.hpp"
 #include "kernels/extreme_of.hpp"
+#include "kernels/fold_run.hpp"
 #include "kernels/lanes.hpp"
 #include "kernels/reduce_driver.hpp"
 #include "kernels/sum_exp.hpp"
@@ -24,70 +25,6 @@ using Accumulator = std::conditional_t<std::is_integral_v<T>, std::uint64_t, dou
 template <class T>
 bool beats(Extreme extreme, T x, T best) {
   return (extreme == Extreme::max ? x > best : x < best) || (x != x && best == best);
-}
-
-/// `nothing` with the `n` elements at x by `fold_in(all, x_i)`; in the lanes of some vectors of `kSome` doubles, which
-/// are joined; kTurn vectors a turn.
-template <int kSome, int kTurn, class T, class FoldIn, class Join>
-[[gnu::always_inline]] inline double fold_run(const T* x, std::int64_t n, double nothing, const FoldIn& fold_in,
-                                              const Join& join) {
-  constexpr int kVectors = std::min(kTurn, 4);
-  using Some = Lanes<kSome>;
-  typename Some::Vector all[kVectors];
-#pragma GCC unroll 4
-  for (auto& lanes : all) lanes = typename Some::Vector{} + nothing;
-  const T* const end = x + n;
-  for (; end - x >= kTurn * kSome; x += kTurn * kSome)
-#pragma GCC unroll 8
-    for (int v = 0; v < kTurn; ++v) all[v % kVectors] = fold_in(all[v % kVectors], Some::load(x + v * kSome).v);
-  if constexpr (kTurn > 1)
-    for (; end - x >= kSome; x += kSome) all[0] = fold_in(all[0], Some::load(x).v);
-  double rest = nothing;
-  for (; x != end; ++x) rest = fold_in(rest, static_cast<double>(*x));
-  return join(fold(all, join), rest);
-}
-
-/// The sum of (x_i - mean)^2.
-template <class T>
-[[gnu::noinline]] double sum_of_squares(const T* x, std::int64_t n, double mean) {
-  constexpr int kTurn = kVectorWidth > 16 ? 4 : 1;
-  return fold_run<kDoubles, kTurn>(
-      x, n, 0,
-      [=](auto sum, auto v) __attribute__((always_inline)) {
-        const auto d = v - mean;
-        return fused(d, d, sum);
-      },
-      [](const auto& a, const auto& b) __attribute__((always_inline)) { return a + b; });
-}
-
-/// The sum of x_i^2.
-template <class T>
-double sum_of_squares(const T* x, std::int64_t n) {
-  if constexpr (kVectorWidth != 32 || sizeof(T) != sizeof(float)) {  // the library is kept small
-    return sum_of_squares(x, n, 0);
-  } else {
-    // Four vectors a sum: some processors with AVX2 convert and add more slowly beside `fused`, and a row's end waits
-    // for every sum that is to be joined.
-    Doubles sum{};
-    std::int64_t i = 0;
-    for (; i + 4 * kDoubles <= n; i += 4 * kDoubles) {
-      Doubles some{};
-#pragma GCC unroll 4
-      for (int v = 0; v < 4; ++v) {
-        const Doubles a = ElementsAt{i + v * kDoubles}(x);
-        some = v == 0 ? a * a : fused(a, a, some);
-      }
-      sum += some;
-    }
-    for (; i + kDoubles <= n; i += kDoubles) {
-      const Doubles a = ElementsAt{i}(x);
-      sum = fused(a, a, sum);
-    }
-    double rest = 0;
-    for (; i < n; ++i) rest += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-    Doubles all[] = {sum};
-    return fold(all) + rest;
-  }
 }
 
 /// square_c += (x_{j, c} - mean_c)^2 for `n` rows of `width` columns.
@@ -109,7 +46,7 @@ template <class T>
   for_each_block(p, start, [&](const Offsets& o, std::int64_t) {
     const T* const from = x + o.at[0];
     if (run)
-      square[0] += sum_of_squares(from, p.rows.extent, mean[0]);
+      square[0] += squares_of_run(from, p.rows.extent, mean[0]);
     else
       add_in_pieces(p.rows.extent, width, square,
                     [=, row = p.rows.stride[0], far = is_far<T>(p)](std::int64_t first, std::int64_t n, double* slot) {
@@ -128,15 +65,6 @@ template <class T, class Join>
     for (std::int64_t i = 0; i < n; ++i) all[i] = join(all[i], Accumulator<T>(x[at + i]));
   });
   join_stretch(p, width, all, join);
-}
-
-/// The product of the `n` elements at x.
-template <class T>
-[[gnu::noinline]] double product_of(const T* x, std::int64_t n) {
-  const auto times = [](const auto& a, const auto& b) __attribute__((always_inline)) { return a * b; };
-  constexpr int kSome = std::min(kDoubles, kRowRegister<T>);
-  constexpr int kTurn = kVectorWidth == 16 ? 1 : sizeof(T) == sizeof(float) ? 8 : 4;
-  return fold_run<kSome, kTurn>(x, n, 1, times, times);
 }
 
 /// product_c *= x_{j, c} for kRows rows of `width` columns, in order.
@@ -332,7 +260,7 @@ void reduce_var(const ReducePlan& plan, double correction, const T* x, T* y) {
   if (in_runs(plan))
     return for_each_run<true>(
         plan, x, [=, n = plan.rows.extent, ahead = runs_ahead<T>(plan)](std::int64_t o, const T* run) {
-          y[o] = T(sum_of_squares(run, n, sum_run(run, n, ahead) / static_cast<double>(n)) / divisor);
+          y[o] = T(squares_of_run(run, n, sum_run(run, n, ahead) / static_cast<double>(n)) / divisor);
         });
   for_each_group<T>(plan, 3, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     double mean[kFarColumns], square[kFarColumns];
@@ -354,8 +282,8 @@ void reduce_prod(const ReducePlan& plan, const T* x, T* y) {
   // y = x_0 x_1 x_2 ...
   if constexpr (!std::is_integral_v<T>)
     if (in_runs(plan))
-      return for_each_run(plan, x,
-                          [=, n = plan.rows.extent](std::int64_t o, const T* run) { y[o] = T(product_of(run, n)); });
+      return for_each_run(
+          plan, x, [=, n = plan.rows.extent](std::int64_t o, const T* run) { y[o] = T(product_of_run(run, n)); });
   for_each_group<T>(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     Accumulator<T> product[kFarColumns];
     std::fill_n(product, width, 1);
@@ -365,7 +293,7 @@ void reduce_prod(const ReducePlan& plan, const T* x, T* y) {
       for_each_block(plan, start, [&](const Offsets& o, std::int64_t) {
         const T* const from = x + o.at[0];
         if (is_run(plan, width))
-          product[0] *= product_of(from, plan.rows.extent);
+          product[0] *= product_of_run(from, plan.rows.extent);
         else
           multiply_rows(from, plan.rows.extent, plan.rows.stride[0], width, product);
       });
@@ -458,7 +386,7 @@ template <class T>
 void reduce_norm(const ReducePlan& plan, double p, const T* x, T* y) {
   if (p == 2 && in_runs(plan))
     return for_each_run(plan, x, [=, n = plan.rows.extent](std::int64_t o, const T* run) {
-      y[o] = T(std::sqrt(sum_of_squares(run, n)));
+      y[o] = T(std::sqrt(squares_of_run(run, n)));
     });
   for_each_group<T>(plan, p == 1 || p == 2 ? 2 : 24, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     if (std::isinf(p)) return extreme_magnitudes(plan, start, width, p > 0 ? Extreme::max : Extreme::min, x, y + out);

@@ -216,16 +216,16 @@ struct Planes {
   std::int64_t n, m, count;
 };
 
-/// Does it to `planes`, which are turned to be columns, and dx back; or, with `add`, adds to dx. There may be no x; and
-/// no dx: then y is filled.
+/// Does it to planes [first, first + kReduceColumns), or as many as there are, which are turned to be columns, and dx
+/// back; or, with `add`, adds to dx. There may be no x; and no dx: then y is filled.
 template <class T>
-TAPER_FOR_SIZE void turn_some_planes(const Planes& planes, double number, const T* dy, const T* x, const T* y, T* dx,
-                                     bool add, ColumnKernel<T> kernel) {
+TAPER_FOR_SIZE void turn_some_planes(const Planes& planes, std::int64_t first, double number, const T* dy, const T* x,
+                                     const T* y, T* dx, bool add, ColumnKernel<T> kernel) {
   // Rows do not follow each other: they would be stretches, in which a run's elements are joined in another order.
   constexpr std::int64_t kRow = kReduceColumns + kLanes<T>;
   T turned[kTurnedRun * kRow], gradients[kTurnedRun * kRow], of_outputs[2][kTurnedRun / 2 * kRow];
-  const auto [n, m, width] = planes;
-  const std::int64_t size = n * m, row = m * kRow;
+  const auto [n, m, count] = planes;
+  const std::int64_t size = n * m, row = m * kRow, width = std::min(kReduceColumns, count - first);
   ReducePlan columns;
   columns.rows = {n, {row, row, row}};
   columns.kept[0] = {m, {kRow, kRow, kRow}};
@@ -233,8 +233,9 @@ TAPER_FOR_SIZE void turn_some_planes(const Planes& planes, double number, const 
   columns.columns = {width, {1, 1, 1}};
   columns.outputs = m * width;
   columns.count = n;
-  if (x != nullptr) pack_transposed(x, size, width, size, turned, kRow);
+  dy += first * m, y += first * m;
   const T *dys = dy, *ys = y;
+  if (x != nullptr) pack_transposed(x + first * size, size, width, size, turned, kRow);
   if (m > 1) {
     dys = of_outputs[0], ys = of_outputs[1];
     for (int i = 0; i < 2 && dx != nullptr; ++i) pack_transposed(i == 0 ? dy : y, m, width, m, of_outputs[i], width);
@@ -244,6 +245,7 @@ TAPER_FOR_SIZE void turn_some_planes(const Planes& planes, double number, const 
     if (m > 1) pack_transposed(ys, width, m, width, const_cast<T*>(y), m);
     return;
   }
+  dx += first * size;
   pack_transposed(gradients, kRow, size, width, add ? turned : dx, size);
   if (add)
     for (std::int64_t i = 0; i < width * size; ++i) dx[i] += turned[i];
@@ -254,13 +256,11 @@ template <class T>
 TAPER_FOR_SIZE void turn_planes(const Planes& planes, double number, const T* dy, const T* x, const T* y, T* dx,
                                 bool add, ColumnKernel<T> kernel) {
   constexpr std::int64_t kSome = kReduceColumns;
-  const std::int64_t size = planes.n * planes.m;
-  parallel_for(ceil_div(planes.count, kSome), kSome * size * 4, [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t o = first * kSome; o < std::min(last * kSome, planes.count); o += kSome)
-      turn_some_planes({planes.n, planes.m, std::min(kSome, planes.count - o)}, number, dy + o * planes.m,
-                       x == nullptr ? nullptr : x + o * size, y + o * planes.m, dx == nullptr ? nullptr : dx + o * size,
-                       add, kernel);
-  });
+  parallel_for(ceil_div(planes.count, kSome), kSome * planes.n * planes.m * 4,
+               [=](std::int64_t first, std::int64_t last) {
+                 for (; first < last; ++first)
+                   turn_some_planes(planes, first * kSome, number, dy, x, y, dx, add, kernel);
+               });
 }
 
 /// Does it to all runs of a plan by columns if they are short, which takes far less time where much is done once a run.
