@@ -203,6 +203,7 @@ for level, n in (("L1", 1), ("L2", 24), ("L3", 800), ("memory", 12800)):
 pool("max_pool2d k2 (32,64,32,32)", "max_pool2d n=32 c=64 h=32 k=2", 2048 * 1024, 2048 * 256, 1, 1)
 pool("max_pool2d k3 s2 p1 (32,64,56,56)", "max_pool2d n=32 c=64 h=56 k=3 s=2 p=1", 2048 * 56 * 56, 2048 * 28 * 28, 1, 1)
 pool("max_pool1d k4 (32,64,4096)", "max_pool1d n=32 c=64 l=4096 k=4", 2048 * 4096, 2048 * 1024, 1, 1)
+pool("max_pool1d k3 s1 p1 (8,64,1000)", "max_pool1d n=8 c=64 l=1000 k=3 s=1 p=1", 512000, 512000, 1, 1)
 
 # Long rows, several of which are read together: their order in memory is hidden from the processor.
 pool("avg_pool2d k2 (16,32,224,224)", "avg_pool2d n=16 c=32 h=224 k=2", 512 * 224**2, 512 * 112**2, 1, 1)
@@ -277,6 +278,7 @@ for f in ("max", "var"):
         ratio=1)
 row("mean over dim 1 (64,256,128)", "reduce f=mean outer=64 n=256 inner=128 pass=forward", stream(1 << 21, 8192),
     ratio=1)
+row("mean over dim 1 (2000,3,4)", "reduce f=mean outer=2000 n=3 inner=4 pass=forward", stream(24000, 8000), ratio=1)
 row("max over the last dim (4096,256)", "reduce f=max outer=4096 n=256 pass=forward", stream(1 << 20, 4096), ratio=1)
 
 
