@@ -605,8 +605,8 @@ def max_pools():
                  "return p.d.in == 1 && p.h.in == 1 && p.is_one_row()", "return p.is_one_row()", "*max pool*")
     lines = "src/kernels/max_pool_lines.hpp"
     yield Mutant("rows of windows written behind the last", lines,
-                 "if (line.x_end - from <= most || line.y_end - line.y < o + N) break;",
-                 "if (line.x_end - from <= most) break;", "rows shorter than a vector*")
+                 "std::min(lines.inside, line.y_end - line.y - N + 1);",
+                 "lines.inside;", "rows shorter than a vector*")
     yield Mutant("rows joined though windows do not fill them", lines, "!kPlaces && p.w.is_tiled() ? last - first : 1;",
                  "!kPlaces ? last - first : 1;", "rows shorter than a vector*")
     yield Mutant("places counted through all planes", lines, "if (line.place == size) line.place = 0;",

@@ -76,10 +76,11 @@ template <bool kPlaces, class T, class Read, class Order>
   LinePlaces lanes{};
   if constexpr (kPlaces)
     for (int l = 0; l < N; ++l) lanes[l] = static_cast<std::int32_t>(l * s);
+  const std::int64_t end = std::min(lines.inside, line.y_end - line.y - N + 1);
   std::int64_t o = lines.begin;
-  for (; o < lines.inside; o += N) {
-    const T* from = line.x + lines.start + o * s;
-    if (line.x_end - from <= most || line.y_end - line.y < o + N) break;
+  const T* next = line.x + lines.start + o * s;
+  for (std::int64_t room = line.x_end - next; o < end && room > most; o += N, room -= N * s) {
+    const T* from = std::exchange(next, next + N * s);
     if (lines.ahead > 0) fetch_run(from, N * s, lines.ahead);
     LinePlaces at = lanes + static_cast<std::int32_t>(line.place + lines.start + o * s);
     LineMaxima<kPlaces, T> all{read(from), at};
