@@ -78,14 +78,17 @@ template <int kRows, class T>
   };
   std::int64_t c = 0;
   for (; c + kDoubles <= width; c += kDoubles) store<double>(more(ElementsAt{c}), product + c);
-  for (; c < width; ++c) product[c] = more(ElementAt{c});
+  for (; c < width; ++c) {
+    product[c] = more(ElementAt{c});
+    asm volatile("");  // fewer than fill a vector: the compiler would make vectors of them all the same
+  }
 }
 
 /// The same for `n` rows.
 template <class T>
 [[gnu::noinline]] void multiply_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width,
                                      double* product) {
-  if constexpr (kVectorWidth > 16 && sizeof(T) == sizeof(float))  // the library is kept small
+  if constexpr (kVectorWidth > 16)  // the baseline is kept small
     for (; n >= 4; n -= 4, x += 4 * row) multiply_some_rows<4>(x, row, width, product);
   for (; n > 0; --n, x += row) multiply_some_rows<1>(x, row, width, product);
 }
