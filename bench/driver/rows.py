@@ -120,6 +120,22 @@ convs, products = (784 * 6 * 25, 100 * 16 * 150), 400 * 120 + 120 * 84 + 84 * 10
 row("LeNet-5 step/batch 64", "lenet_step n=64",
     Phase(2 * 64 * (3 * sum(convs) - convs[0] + 3 * products)), adam(61706), ratio=2.8, tolerance=1e-4)
 
+# What else small models are made of: name, task, parameters, and the multiply-adds of a sample's forward: of the layers
+# that read the input, which needs no gradient, and of all others.
+MODELS = (
+    ("residual network", "residual_step", 19_994, 442_368, 8_388_928),
+    ("separable convolutions", "separable_step", 4_394, 110_592, 318_080),
+    ("dilated convolutions over time", "temporal_step", 10_277, 98_304, 1_179_808),
+    ("network over time that halves and doubles", "unet_step", 4_147, 49_152, 798_720),
+    ("autoencoder", "autoencoder_step", 13_265, 28_224, 677_376),
+    ("LSTM over 25 words", "words_step l=25", 57_413, 0, 614_720),
+    ("encoder of 32 words", "transformer_step l=32", 116_357, 0, 1_704_256),
+)
+for name, task, parameters, first, others in MODELS:
+    for n, ratio in ((2, 5), (32, 1)):
+        row(f"{name} step/batch {n}", f"{task} n={n}", Phase(2 * n * (2 * first + 3 * others)), adam(parameters),
+            ratio=ratio, tolerance=1e-4)
+
 # --- convolutions -----------------------------------------------------------------------------------------------------
 
 group("Convolutions")

@@ -9,11 +9,15 @@
 //     Tensor, NoGrad, Adam and the like    types
 //     zeros(shape, is_double), data<T>     memory to fill
 //     grad(y, leaves, gradient, retain)    gradients of a recorded result
-//     train_step(...)                      one step of a training, by the library's fastest way that is documented
 //     conv, pool, linear...                the operations, taking the task's arguments
 namespace bench {
 
 using Extents = std::vector<std::int64_t>;
+
+/// Options of a convolution, the same along each of its axes.
+struct Strides {
+  std::int64_t stride = 1, padding = 0, groups = 1, dilation = 1;
+};
 
 /// Those of a pool, the same along each of its axes.
 struct Windows {
@@ -175,24 +179,24 @@ struct Framework {
   static Work conv1d(const Task& t) {
     const std::int64_t c = t["c"], f = t["f"], groups = t.get("groups", 1);
     const Tensor x = filled({t["n"], c, t["l"]}, 1), w = weight({f, c / groups, t["k"]}, 2), b = weight({f}, 3);
-    const std::int64_t stride = t.get("s", 1), padding = t["p"];
-    return operation(t, {x, w, b}, [=] { return L::conv1d(x, w, b, stride, padding, groups); });
+    const Strides strides{t.get("s", 1), t["p"], groups};
+    return operation(t, {x, w, b}, [=] { return L::conv1d(x, w, b, strides); });
   }
 
   static Work conv2d(const Task& t) {
     const std::int64_t c = t["c"], f = t["f"], groups = t.get("groups", 1);
     const Tensor x = filled({t["n"], c, t["h"], t["h"]}, 1), w = weight({f, c / groups, t["k"], t["k"]}, 2);
     const Tensor b = weight({f}, 3);
-    const std::int64_t stride = t.get("s", 1), padding = t["p"];
-    return operation(t, {x, w, b}, [=] { return L::conv2d(x, w, b, stride, padding, groups); });
+    const Strides strides{t.get("s", 1), t["p"], groups};
+    return operation(t, {x, w, b}, [=] { return L::conv2d(x, w, b, strides); });
   }
 
   static Work conv_transpose(const Task& t, bool two) {
     const std::int64_t c = t["c"], f = t["f"];
     const Tensor x = filled(two ? Extents{t["n"], c, t["h"], t["h"]} : Extents{t["n"], c, t["l"]}, 1);
     const Tensor w = weight(two ? Extents{c, f, t["k"], t["k"]} : Extents{c, f, t["k"]}, 2), b = weight({f}, 3);
-    const std::int64_t stride = t["s"], padding = t["p"];
-    return operation(t, {x, w, b}, [=] { return L::conv_transpose(x, w, b, stride, padding); });
+    const Strides strides{t["s"], t["p"]};
+    return operation(t, {x, w, b}, [=] { return L::conv_transpose(x, w, b, strides); });
   }
   static Work conv_transpose1d(const Task& t) { return conv_transpose(t, false); }
   static Work conv_transpose2d(const Task& t) { return conv_transpose(t, true); }
@@ -291,60 +295,6 @@ struct Framework {
     return {step, [=](Values& v) { read_all(v, *parameters); }};
   }
 
-  // --- one step of a training with Adam
-  // -------------------------------------------------------------------------------
-
-  struct Model {
-    Tensors parameters;
-    std::function<Tensor(const Tensor&)> forward;
-  };
-
-  /// Compared are the gradients of the first step.
-  static Work training(const Model& model, const Tensor& x, const Tensor& labels) {
-    for (const Tensor& parameter : model.parameters) L::require_grad(parameter);
-    const std::function<void()> step = L::train_step(model.parameters, model.forward, x, labels);
-    return {step, [=](Values& values) {
-              for (const Tensor& parameter : model.parameters) read(values, L::gradient(parameter));
-            }};
-  }
-
-  static Work forum_step(const Task& t) {
-    const Tensors p = {weight({32, 3, 3}, 1), weight({32}, 2), weight({5, 32}, 3), weight({5}, 4)};
-    const auto forward = [=](const Tensor& x) {
-      const Tensor y = L::relu(L::conv1d(x, p[0], p[1], 1, 1, 1));
-      return L::linear(L::squeeze(L::avg_pool1d(y, Windows{10, 10}), 2), p[2], p[3]);
-    };
-    return training({p, forward}, filled({t["n"], 3, 10}, 5), labels({t["n"]}, 6, 5));
-  }
-
-  static Work mlp_step(const Task& t) {
-    const Extents widths = {784, 256, 128, 10};
-    Tensors p;
-    for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
-      p.push_back(weight({widths[i + 1], widths[i]}, std::uint32_t(1 + 2 * i)));
-      p.push_back(weight({widths[i + 1]}, std::uint32_t(2 + 2 * i)));
-    }
-    const auto forward = [=](const Tensor& x) {
-      return L::linear(L::relu(L::linear(L::relu(L::linear(x, p[0], p[1])), p[2], p[3])), p[4], p[5]);
-    };
-    const double size = t.get("denormal", 0) ? 1e-39 : 1;
-    L::flush_denormals(t.get("flush", 0) != 0);
-    return training({p, forward}, filled({t["n"], 784}, 7, -size, size), labels({t["n"]}, 8, 10));
-  }
-
-  static Work lenet_step(const Task& t) {
-    const Tensors p = {weight({6, 1, 5, 5}, 1), weight({6}, 2),   weight({16, 6, 5, 5}, 3), weight({16}, 4),
-                       weight({120, 400}, 5),   weight({120}, 6), weight({84, 120}, 7),     weight({84}, 8),
-                       weight({10, 84}, 9),     weight({10}, 10)};
-    const auto forward = [=](const Tensor& x) {
-      const Windows pool{2, 2};
-      Tensor y = L::avg_pool2d(L::relu(L::conv2d(x, p[0], p[1], 1, 2, 1)), pool);
-      y = L::flatten(L::avg_pool2d(L::relu(L::conv2d(y, p[2], p[3], 1, 0, 1)), pool));
-      return L::linear(L::relu(L::linear(L::relu(L::linear(y, p[4], p[5])), p[6], p[7])), p[8], p[9]);
-    };
-    return training({p, forward}, filled({t["n"], 1, 28, 28}, 11), labels({t["n"]}, 12, 10));
-  }
-
   // --- all of them
   // ----------------------------------------------------------------------------------------------------
 
@@ -379,10 +329,7 @@ struct Framework {
             {"lstm", lstm},
             {"gru", gru},
             {"attention", attention},
-            {"optimizer", optimizer},
-            {"forum_step", forum_step},
-            {"mlp_step", mlp_step},
-            {"lenet_step", lenet_step}};
+            {"optimizer", optimizer}};
   }
 };
 

@@ -1,6 +1,6 @@
 #include "taper/taper.hpp"
 
-#include "framework.hpp"
+#include "models.hpp"
 
 namespace {
 
@@ -8,6 +8,7 @@ namespace f = taper::nn::functional;
 namespace nn = taper::nn;
 namespace optim = taper::optim;
 using bench::Extents;
+using bench::Strides;
 using bench::Task;
 using bench::Windows;
 
@@ -44,6 +45,15 @@ struct Taper {
   static Tensor squeeze(const Tensor& x, std::int64_t dim) { return x.squeeze(dim); }
   static Tensor flatten(const Tensor& x) { return x.flatten(1); }
   static Tensor transpose(const Tensor& x) { return x.transpose(1, 2); }
+  static Tensor swapped(const Tensor& x) { return x.transpose(1, 2); }
+  static Tensor reshape(const Tensor& x, const Extents& shape) { return x.reshape(taper::Shape(shape)); }
+  static Tensor select(const Tensor& x, std::int64_t index) { return x.select(0, index); }
+  static Tensor mean(const Tensor& x, std::int64_t dim) { return x.mean(dim); }
+  static Tensor cat(const Tensor& a, const Tensor& b) { return taper::cat({a, b}, 1); }
+  static Tensor gelu(const Tensor& x) { return taper::gelu(x); }
+  static Tensor sigmoid(const Tensor& x) { return taper::sigmoid(x); }
+  static Tensor mse_loss(const Tensor& x, const Tensor& y) { return f::mse_loss(x, y); }
+  static Tensor upsample(const Tensor& x) { return f::interpolate(x, {.scale_factor = 2.0}); }
   static Tensor matmul(const Tensor& a, const Tensor& b, bool ta, bool tb) { return taper::matmul(a, b, ta, tb); }
   static Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b) { return f::linear(x, w, b); }
   static Tensor softmax(const Tensor& x) { return x.softmax(-1); }
@@ -127,17 +137,19 @@ struct Taper {
             {"conv3d", [](const Tensors& x, const Tensor&) { return f::conv3d(x[0], x[1], {}, {.padding = 1}); }}};
   }
 
-  static Tensor conv1d(const Tensor& x, const Tensor& w, const Tensor& b, std::int64_t s, std::int64_t p,
-                       std::int64_t groups) {
-    return f::conv1d(x, w, b, {.stride = s, .padding = p, .groups = groups});
+  template <class O>
+  static O strided(const Strides& s) {
+    return {.stride = s.stride, .padding = s.padding, .dilation = s.dilation, .groups = s.groups};
   }
-  static Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& b, std::int64_t s, std::int64_t p,
-                       std::int64_t groups) {
-    return f::conv2d(x, w, b, {.stride = s, .padding = p, .groups = groups});
+  static Tensor conv1d(const Tensor& x, const Tensor& w, const Tensor& b, const Strides& s) {
+    return f::conv1d(x, w, b, strided<nn::Conv1dFuncOptions>(s));
   }
-  static Tensor conv_transpose(const Tensor& x, const Tensor& w, const Tensor& b, std::int64_t s, std::int64_t p) {
-    return x.dim() == 3 ? f::conv_transpose1d(x, w, b, {.stride = s, .padding = p})
-                        : f::conv_transpose2d(x, w, b, {.stride = s, .padding = p});
+  static Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& b, const Strides& s) {
+    return f::conv2d(x, w, b, strided<nn::Conv2dFuncOptions>(s));
+  }
+  static Tensor conv_transpose(const Tensor& x, const Tensor& w, const Tensor& b, const Strides& s) {
+    return x.dim() == 3 ? f::conv_transpose1d(x, w, b, {.stride = s.stride, .padding = s.padding})
+                        : f::conv_transpose2d(x, w, b, {.stride = s.stride, .padding = s.padding});
   }
 
   template <class O>
@@ -195,15 +207,16 @@ struct Taper {
     if (t.is("f", "momentum")) return stepping<optim::SGD>(parameters, {.lr = 1e-3, .momentum = 0.9});
     return stepping<optim::SGD>(parameters, {.lr = 1e-3});
   }
-  static std::function<void()> train_step(const Tensors& parameters, std::function<Tensor(const Tensor&)> forward,
-                                          const Tensor& x, const Tensor& labels) {
+  using Loss = std::function<Tensor(const Tensor& x, const Tensor& target)>;
+  static std::function<void()> train_step(const Tensors& parameters, const Loss& loss, const Tensor& x,
+                                          const Tensor& target) {
     const auto adam = std::make_shared<optim::Adam>(parameters, optim::AdamOptions{.lr = 1e-3});
-    const auto step = std::make_shared<taper::CapturedStep>([=](const Tensor& input, const Tensor& target) {
+    const auto step = std::make_shared<taper::CapturedStep>([=](const Tensor& input, const Tensor& wanted) {
       adam->zero_grad();
-      f::cross_entropy(forward(input), target).backward();
+      loss(input, wanted).backward();
       adam->step();
     });
-    return [=] { (*step)(x, labels); };
+    return [=] { (*step)(x, target); };
   }
 };
 
@@ -211,5 +224,5 @@ struct Taper {
 
 int main(int argc, char** argv) {
   const std::string version = std::string(TAPER_BENCH_VERSION) + " with " + taper::get_cpu_capability();
-  return bench::serve({version, bench::Framework<Taper>::makers(), taper::set_num_threads}, argc, argv);
+  return bench::serve({version, bench::all_makers<Taper>(), taper::set_num_threads}, argc, argv);
 }

@@ -1,10 +1,11 @@
 #include <torch/torch.h>
 
-#include "framework.hpp"
+#include "models.hpp"
 
 namespace {
 
 using bench::Extents;
+using bench::Strides;
 using bench::Task;
 using bench::Windows;
 
@@ -46,6 +47,15 @@ struct Torch {
   static Tensor squeeze(const Tensor& x, std::int64_t dim) { return x.squeeze(dim); }
   static Tensor flatten(const Tensor& x) { return x.flatten(1); }
   static Tensor transpose(const Tensor& x) { return x.transpose(1, 2).contiguous(); }
+  static Tensor swapped(const Tensor& x) { return x.transpose(1, 2); }
+  static Tensor reshape(const Tensor& x, const Extents& shape) { return x.reshape(shape); }
+  static Tensor select(const Tensor& x, std::int64_t index) { return x.select(0, index); }
+  static Tensor mean(const Tensor& x, std::int64_t dim) { return x.mean(dim); }
+  static Tensor cat(const Tensor& a, const Tensor& b) { return torch::cat({a, b}, 1); }
+  static Tensor gelu(const Tensor& x) { return torch::gelu(x); }
+  static Tensor sigmoid(const Tensor& x) { return torch::sigmoid(x); }
+  static Tensor mse_loss(const Tensor& x, const Tensor& y) { return torch::mse_loss(x, y); }
+  static Tensor upsample(const Tensor& x) { return at::upsample_nearest1d(x, 2 * x.size(2)); }
   static Tensor matmul(const Tensor& a, const Tensor& b, bool ta, bool tb) {
     return torch::matmul(ta ? a.t() : a, tb ? b.t() : b);
   }
@@ -152,16 +162,15 @@ struct Torch {
             {"conv3d", [](const Tensors& x, const Tensor&) { return torch::conv3d(x[0], x[1], {}, 1, 1); }}};
   }
 
-  static Tensor conv1d(const Tensor& x, const Tensor& w, const Tensor& b, std::int64_t s, std::int64_t p,
-                       std::int64_t groups) {
-    return torch::conv1d(x, w, b, s, p, 1, groups);
+  static Tensor conv1d(const Tensor& x, const Tensor& w, const Tensor& b, const Strides& s) {
+    return torch::conv1d(x, w, b, s.stride, s.padding, s.dilation, s.groups);
   }
-  static Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& b, std::int64_t s, std::int64_t p,
-                       std::int64_t groups) {
-    return torch::conv2d(x, w, b, s, p, 1, groups);
+  static Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& b, const Strides& s) {
+    return torch::conv2d(x, w, b, s.stride, s.padding, s.dilation, s.groups);
   }
-  static Tensor conv_transpose(const Tensor& x, const Tensor& w, const Tensor& b, std::int64_t s, std::int64_t p) {
-    return x.dim() == 3 ? torch::conv_transpose1d(x, w, b, s, p) : torch::conv_transpose2d(x, w, b, s, p);
+  static Tensor conv_transpose(const Tensor& x, const Tensor& w, const Tensor& b, const Strides& s) {
+    return x.dim() == 3 ? torch::conv_transpose1d(x, w, b, s.stride, s.padding)
+                        : torch::conv_transpose2d(x, w, b, s.stride, s.padding);
   }
 
   static Tensor avg_pool1d(const Tensor& x, const Windows& w) {
@@ -245,12 +254,13 @@ struct Torch {
     if (t.is("f", "rmsprop")) return stepping<optim::RMSprop>(parameters, optim::RMSpropOptions(1e-3));
     return stepping<optim::SGD>(parameters, optim::SGDOptions(1e-3).momentum(t.is("f", "momentum") ? 0.9 : 0));
   }
-  static std::function<void()> train_step(const Tensors& parameters, std::function<Tensor(const Tensor&)> forward,
-                                          const Tensor& x, const Tensor& labels) {
+  using Loss = std::function<Tensor(const Tensor& x, const Tensor& target)>;
+  static std::function<void()> train_step(const Tensors& parameters, const Loss& loss, const Tensor& x,
+                                          const Tensor& target) {
     const auto adam = std::make_shared<torch::optim::Adam>(parameters, torch::optim::AdamOptions(1e-3));
     return [=] {
       adam->zero_grad();
-      torch::cross_entropy_loss(forward(x), labels).backward();
+      loss(x, target).backward();
       adam->step();
     };
   }
@@ -264,5 +274,5 @@ void set_threads(int threads) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return bench::serve({TORCH_VERSION, bench::Framework<Torch>::makers(), set_threads}, argc, argv);
+  return bench::serve({TORCH_VERSION, bench::all_makers<Torch>(), set_threads}, argc, argv);
 }
