@@ -163,6 +163,12 @@ def convolutions():
                  "if (direct == nullptr && !filled)", "*convolutions agree*")
     yield Mutant("shared slab that begins where the first sweep's does", kernel,
                  "one.low[d] = std::min(one.low[d], slab[i].low[d]);", "", "*convolutions agree*")
+    yield Mutant("results of a shared slab as far apart as in one of their own", kernel,
+                 "if (spread) one.result_line = one.extent[2], one.direct", "if (spread) one.direct",
+                 "the input gradients of strided*")
+    yield Mutant("shared slab of fewer lines without the last of them", kernel,
+                 "one.extent[1] -= one.lines - fewer;", "one.extent[1] -= one.lines - fewer + 1;",
+                 "the input gradients of strided*")
     yield Mutant("slab counted from the first output", copies, "region.w * slab.step[2] + slab.low[2]};", "slab.low[2]};",
                  "convolutions agree*")
     yield Mutant("remainder by the stride dropped", slab, "phase = phase * axis.stride + (u - e * axis.stride);",
@@ -286,6 +292,8 @@ def dense():
     yield Mutant("sums without a term left as they are", "src/kernels/conv_turned.cpp",
                  "else if (!more)\n          clear(sums, size);", "else if (more)\n          clear(sums, size);",
                  "convolutions agree with their definition on*")
+    yield Mutant("the first of four vectors for all, of three rows", "src/kernels/product_tiles.hpp",
+                 "const V b_vector = right(v);", "const V b_vector = right(0 * v);", "*products of matrices*,*convolution*")
     yield Mutant("three vectors by tiles of two", "src/kernels/product_tiles.hpp",
                  "tiles.of[2] = multiply_tiles<T, R, 3>;", "tiles.of[2] = multiply_tiles<T, R, 2>;",
                  "a matrix product agrees*")

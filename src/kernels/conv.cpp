@@ -207,14 +207,17 @@ struct Sweeps {
   int count;
   bool shared;  ///< a region has one slab for all
 
-  /// Gives all sweeps the slab that holds what each of them needs, if it fits `room` elements and all terms one step.
-  void share(std::int64_t lanes, std::int64_t room) {
+  /// Gives all sweeps the slab that holds what each of them needs, if it fits `room` elements and all terms one step,
+  /// and saves time. Blocks have `rows` rows.
+  TAPER_FOR_SIZE void share(std::int64_t rows, std::int64_t lanes, std::int64_t room) {
     shared = false;
     Slab one = slab[0];
-    std::int64_t most = 0;
+    std::int64_t most = 0, taps = 0;
+    bool spread = false;  // results beside each other need lines as far apart as in the slab
     for (int i = 0; i < count; ++i) {
       if (sweep[i].axis[0].stride * sweep[i].axis[1].stride * sweep[i].axis[2].stride > 1) return;
-      if (slab[i].lines > 1 && !slab[i].own_vectors(lanes)) return;
+      spread = spread || !slab[i].own_vectors(lanes);
+      taps += sweep[i].tap_count();
       most = std::max(most, sweep[i].channels * sweep[i].tap_count());
       for (int d = 0; d < 3; ++d) {
         const std::int64_t end = std::max(one.low[d] + one.extent[d], slab[i].low[d] + slab[i].extent[d]);
@@ -222,13 +225,28 @@ struct Sweeps {
         one.extent[d] = end - one.low[d];
       }
     }
-    one.volume = one.extent[0] * one.extent[1] * one.extent[2];
-    if (count == 1 || most > step_of(most) || one.volume * sweep[0].channels + lanes > room) return;
-    for (int i = 0; i < count; ++i) {
-      std::copy_n(one.low, 3, slab[i].low);
-      std::copy_n(one.extent, 3, slab[i].extent);
-      slab[i].volume = one.volume;
+    if (count == 1 || most > step_of(most)) return;
+    const std::int64_t height = sweep[0].positions[1], before = one.result_line, all_lines = one.lines;
+    const auto fits = [&] {
+      one.volume = one.extent[0] * one.extent[1] * one.extent[2];
+      return one.volume * sweep[0].channels + lanes <= room;
+    };
+    // Fewer lines are copied more often, but once for all sweeps.
+    while (!fits()) {
+      const std::int64_t fewer = ceil_div(height, ceil_div(height, one.lines) + 1);
+      if (fewer == one.lines || fewer * one.width < kBlockColumns / 2) return;
+      one.extent[1] -= one.lines - fewer;
+      one.lines = fewer;
     }
+    if (spread) one.result_line = one.extent[2], one.direct = one.overlap = false;
+    // Times as in `FastestSlab`: of lines that are not copied again, and of more results for which there is no use.
+    const std::int64_t line = rows * taps, all = one.lines * one.result_line * line / lanes;
+    const std::int64_t more = one.lines * (one.result_line - before) * line / lanes;
+    const std::int64_t saved = (count - 1) * one.extent[0] * one.extent[1] * (8 + 4 * ceil_div(one.extent[2], lanes));
+    if ((spread || one.lines < all_lines) && 8 * (saved - more) < all) return;
+    one.row = ceil_div(one.columns(), lanes) * lanes;
+    if (one.row > kSlabColumns || rows * one.row > kResultSize) return;
+    std::fill_n(slab, count, one);
     shared = true;
   }
 };
@@ -329,7 +347,7 @@ TAPER_FOR_SIZE void run(const Sweep* sweeps, int count, const T* x, const T* w, 
   std::int64_t row_step = 0;
   const auto run_together = [&] {
     if (together.count == 0) return;
-    together.share(kLanes<T>, kRightSize<T>);
+    together.share(row_step, kLanes<T>, kRightSize<T>);
     run_slabs(together, row_step, x, w, b, y, add);
     together.count = 0;
   };

@@ -26,7 +26,7 @@ constexpr int kLongestLine = 16, kMostTaps = 32;
 /// The sums of one line of dx: what each tap gave, `row` apart, moved to where the tap reads.
 class Gathering {
  public:
-  Gathering(const ConvParams& p, std::int64_t row) : p_(p), row_(row) {
+  TAPER_FOR_SIZE Gathering(const ConvParams& p, std::int64_t row) : p_(p), row_(row) {
     for (std::int64_t t = 0; t < p.kernel[2]; ++t) {
       shift_[t] = t * p.dilation[2] - p.padding[2];
       for (int i = 0; i < kParts; ++i)

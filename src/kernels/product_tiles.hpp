@@ -26,7 +26,7 @@ constexpr int tallest(int width) {
     case 8:
       return 1;
     case 4:
-      return kVectorWidth == 64 ? 6 : 2;
+      return kVectorWidth == 64 ? 6 : kVectorWidth == 32 && sizeof(T) == sizeof(float) ? 3 : 2;
     case 3:
       return kVectorWidth == 64 && sizeof(T) == sizeof(float) ? 8 : 0;
     default:
@@ -77,9 +77,10 @@ struct Vectors {
   const std::int64_t* vector;
 };
 
-/// The first vectors of a row next to each other, and one vector for all.
+/// The first vectors of a row next to each other, and one vector for all. `static`, as GCC exports variable templates
+/// that are not, whatever visibility it is asked for.
 template <class T>
-inline constexpr std::int64_t kSide[8] = {
+static constexpr std::int64_t kSide[8] = {
     0, kLanes<T>, 2 * kLanes<T>, 3 * kLanes<T>, 4 * kLanes<T>, 5 * kLanes<T>, 6 * kLanes<T>, 7 * kLanes<T>};
 inline constexpr std::int64_t kSame[8] = {};
 
@@ -219,16 +220,33 @@ void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t e
     // Term k, so much later than the one that the rows' pointers are at.
     const auto add_term = [&](std::int64_t k, std::int64_t later) __attribute__((always_inline)) {
       const std::int64_t a_term = lists_a ? t.a_term[k] : later, b_term = lists_b ? t.b_term[k] : 0;
-      V right[W];
+      const auto left = [&](int r) __attribute__((always_inline)) {
+        const char* const of_row = reinterpret_cast<const char*>(row[r / kRows]) + r % kRows * down;
+        return reinterpret_cast<const T*>(of_row)[a_term];
+      };
+      const auto right = [&](int v) __attribute__((always_inline)) {
+        return read_vector<V>(kColumns > 1 ? column[v] + b_term : column[0] + b_term + (v > 0 ? beside[v] : 0));
+      };
+      if constexpr (kVectorWidth == 32 && R == 3 && W == 4) {
+        // Sixteen registers hold the sums and a's elements, but only one of b's vectors.
+        V a_row_term[R];
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) a_row_term[r] = left(r) - V{};
+#pragma GCC unroll 4
+        for (int v = 0; v < W; ++v) {
+          const V b_vector = right(v);
+#pragma GCC unroll 4
+          for (int r = 0; r < R; ++r) sum[r][v] = multiply_add(a_row_term[r], b_vector, sum[r][v]);
+        }
+        if constexpr (!lists_b) step(column[0], b_step);
+        return;
+      }
+      V b_vectors[W];
 #pragma GCC unroll 8
-      for (int v = 0; v < W; ++v)
-        right[v] = read_vector<V>(kColumns > 1 ? column[v] + b_term : column[0] + b_term + (v > 0 ? beside[v] : 0));
+      for (int v = 0; v < W; ++v) b_vectors[v] = right(v);
       if constexpr (!lists_b) step(column[0], b_step);
 #pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) {
-        const char* const of_row = reinterpret_cast<const char*>(row[r / kRows]) + r % kRows * down;
-        add_row(reinterpret_cast<const T*>(of_row)[a_term], right, sum[r]);
-      }
+      for (int r = 0; r < R; ++r) add_row(left(r), b_vectors, sum[r]);
     };
     const auto step_rows = [&](std::int64_t terms) __attribute__((always_inline)) {
       if constexpr (!lists_a)

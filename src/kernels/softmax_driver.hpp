@@ -24,9 +24,9 @@ inline constexpr std::int64_t kSoftmaxRows = 64;
 /// The elements of a contiguous row that is short. Many such float32 rows are turned, to be worked on side by side.
 inline constexpr std::int64_t kShortRow = 16;
 
-/// What the maximum of no numbers is.
+/// What the maximum of no numbers is; `static` lest it is exported.
 template <class T>
-inline constexpr T kNothing = -std::numeric_limits<T>::infinity();
+static constexpr T kNothing = -std::numeric_limits<T>::infinity();
 
 /// Some neighbouring rows: element j of row c is at `first` + j `step` + c `pitch`, and row 0 is number `row` of
 /// [outer, inner]. The elements of a row lie together or, with `inner` > 1, those of all rows do.

@@ -181,6 +181,22 @@ TEMPLATE_TEST_CASE("a convolution over planes whose lines fill no vector agrees 
   }
 }
 
+TEMPLATE_TEST_CASE("the input gradients of strided convolutions agree with their definition", "", float, double) {
+  // Of few channels, whose results of all remainders by the stride are summed from one copy of the gradient.
+  const ConvParams problems[] = {{2, 1, 16, 1, {1, 28, 28}, {1, 14, 14}, {1, 4, 4}, {1, 2, 2}, {0, 1, 1}, {1, 1, 1}},
+                                 {2, 1, 32, 1, {1, 128, 128}, {1, 64, 64}, {1, 4, 4}, {1, 2, 2}, {0, 1, 1}, {1, 1, 1}},
+                                 {1, 2, 64, 1, {1, 60, 60}, {1, 30, 30}, {1, 4, 4}, {1, 2, 2}, {0, 1, 1}, {1, 1, 1}},
+                                 {2, 2, 24, 1, {1, 26, 14}, {1, 13, 14}, {1, 3, 3}, {1, 2, 1}, {0, 1, 1}, {1, 1, 1}},
+                                 {2, 2, 24, 1, {1, 26, 14}, {1, 13, 13}, {1, 3, 2}, {1, 2, 1}, {0, 1, 0}, {1, 1, 1}},
+                                 {8, 1, 32, 1, {1, 1, 1024}, {1, 1, 256}, {1, 1, 8}, {1, 1, 4}, {0, 0, 2}, {1, 1, 1}},
+                                 {1, 2, 8, 1, {6, 12, 28}, {3, 6, 14}, {2, 4, 4}, {2, 2, 2}, {0, 1, 1}, {1, 1, 1}},
+                                 {1, 6, 20, 2, {1, 21, 36}, {1, 7, 18}, {1, 3, 5}, {1, 3, 2}, {0, 0, 2}, {1, 1, 1}}};
+  for (const auto& p : problems) {
+    CAPTURE(p.in_channels, p.in[1], p.in[2], p.kernel[1], p.kernel[2], p.stride[1]);
+    CHECK(error_of<TestType>(p) < tolerance<TestType>());
+  }
+}
+
 TEMPLATE_TEST_CASE("the gradients of weight and bias are computed in one pass, or one of them alone", "", float,
                    double) {
   for (const auto& p : {params(13, 3, 32, 10, 3, 1, 1), params(3, 5, 7, 61, 3, 2)}) {
