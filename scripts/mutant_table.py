@@ -293,7 +293,7 @@ def dense():
                  "else if (!more)\n          clear(sums, size);", "else if (more)\n          clear(sums, size);",
                  "convolutions agree with their definition on*")
     yield Mutant("the first of four vectors for all, of three rows", "src/kernels/product_tiles.hpp",
-                 "const V b_vector = right(v);", "const V b_vector = right(0 * v);", "*products of matrices*,*convolution*")
+                 "const V b_vector = right(v);", "const V b_vector = right(0 * v);", "a convolution agrees*")
     yield Mutant("three vectors by tiles of two", "src/kernels/product_tiles.hpp",
                  "tiles.of[2] = multiply_tiles<T, R, 3>;", "tiles.of[2] = multiply_tiles<T, R, 2>;",
                  "a matrix product agrees*")

@@ -44,8 +44,8 @@ struct Taper {
   static Tensor relu(const Tensor& x) { return taper::relu(x); }
   static Tensor squeeze(const Tensor& x, std::int64_t dim) { return x.squeeze(dim); }
   static Tensor flatten(const Tensor& x) { return x.flatten(1); }
-  static Tensor transpose(const Tensor& x) { return x.transpose(1, 2); }
   static Tensor swapped(const Tensor& x) { return x.transpose(1, 2); }
+  static Tensor transpose(const Tensor& x) { return swapped(x); }
   static Tensor reshape(const Tensor& x, const Extents& shape) { return x.reshape(taper::Shape(shape)); }
   static Tensor select(const Tensor& x, std::int64_t index) { return x.select(0, index); }
   static Tensor mean(const Tensor& x, std::int64_t dim) { return x.mean(dim); }
@@ -65,16 +65,12 @@ struct Taper {
   }
 
   static std::map<std::string, Tensor (*)(const Tensor&)> maps() {
-    return {{"relu", taper::relu},
-            {"exp", taper::exp},
-            {"log", taper::log},
-            {"tanh", taper::tanh},
-            {"sigmoid", taper::sigmoid},
-            {"sqrt", [](const Tensor& x) { return taper::abs(x).sqrt(); }},
-            {"gelu", [](const Tensor& x) { return taper::gelu(x); }}};
+    return {{"relu", taper::relu}, {"exp", taper::exp},  {"log", taper::log},
+            {"tanh", taper::tanh}, {"sigmoid", sigmoid}, {"sqrt", [](const Tensor& x) { return taper::abs(x).sqrt(); }},
+            {"gelu", gelu}};
   }
   static std::map<std::string, Tensor (*)(const Tensor&, std::int64_t)> reductions() {
-    return {{"mean", [](const Tensor& x, std::int64_t dim) { return x.mean(dim); }},
+    return {{"mean", mean},
             {"sum", [](const Tensor& x, std::int64_t dim) { return x.sum(dim); }},
             {"max", [](const Tensor& x, std::int64_t dim) { return x.amax(dim); }},
             {"var", [](const Tensor& x, std::int64_t dim) { return taper::var(x, {dim}); }}};
@@ -90,10 +86,7 @@ struct Taper {
              [](const Tensors& x, const Tensor&) {
                return taper::stack({x[0], x[1]}, -1);
              }},
-            {"cat",
-             [](const Tensors& x, const Tensor&) {
-               return taper::cat({x[0], x[1]}, 1);
-             }},
+            {"cat", [](const Tensors& x, const Tensor&) { return cat(x[0], x[1]); }},
             {"pad_zeros",
              [](const Tensors& x, const Tensor&) {
                return taper::pad(x[0], {1, 1, 1, 1});
@@ -105,7 +98,7 @@ struct Taper {
             {"index_select", [](const Tensors& x, const Tensor& i) { return taper::index_select(x[0], 1, i); }},
             {"gather", [](const Tensors& x, const Tensor& i) { return taper::gather(x[0], 1, i); }},
             {"prelu", [](const Tensors& x, const Tensor&) { return f::prelu(x[0], x[1]); }},
-            {"nearest", [](const Tensors& x, const Tensor&) { return f::interpolate(x[0], {.scale_factor = 2.0}); }},
+            {"nearest", [](const Tensors& x, const Tensor&) { return upsample(x[0]); }},
             {"bilinear",
              [](const Tensors& x, const Tensor&) {
                return f::interpolate(x[0], {.scale_factor = 2.0, .mode = nn::UpsampleMode::bilinear});
@@ -139,7 +132,9 @@ struct Taper {
 
   template <class O>
   static O strided(const Strides& s) {
-    return {.stride = s.stride, .padding = s.padding, .dilation = s.dilation, .groups = s.groups};
+    O out;
+    out.stride = s.stride, out.padding = s.padding, out.dilation = s.dilation, out.groups = s.groups;
+    return out;
   }
   static Tensor conv1d(const Tensor& x, const Tensor& w, const Tensor& b, const Strides& s) {
     return f::conv1d(x, w, b, strided<nn::Conv1dFuncOptions>(s));
@@ -148,8 +143,8 @@ struct Taper {
     return f::conv2d(x, w, b, strided<nn::Conv2dFuncOptions>(s));
   }
   static Tensor conv_transpose(const Tensor& x, const Tensor& w, const Tensor& b, const Strides& s) {
-    return x.dim() == 3 ? f::conv_transpose1d(x, w, b, {.stride = s.stride, .padding = s.padding})
-                        : f::conv_transpose2d(x, w, b, {.stride = s.stride, .padding = s.padding});
+    return x.dim() == 3 ? f::conv_transpose1d(x, w, b, strided<nn::ConvTranspose1dFuncOptions>(s))
+                        : f::conv_transpose2d(x, w, b, strided<nn::ConvTranspose2dFuncOptions>(s));
   }
 
   template <class O>

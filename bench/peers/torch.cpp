@@ -46,8 +46,8 @@ struct Torch {
   static Tensor relu(const Tensor& x) { return torch::relu(x); }
   static Tensor squeeze(const Tensor& x, std::int64_t dim) { return x.squeeze(dim); }
   static Tensor flatten(const Tensor& x) { return x.flatten(1); }
-  static Tensor transpose(const Tensor& x) { return x.transpose(1, 2).contiguous(); }
   static Tensor swapped(const Tensor& x) { return x.transpose(1, 2); }
+  static Tensor transpose(const Tensor& x) { return swapped(x).contiguous(); }
   static Tensor reshape(const Tensor& x, const Extents& shape) { return x.reshape(shape); }
   static Tensor select(const Tensor& x, std::int64_t index) { return x.select(0, index); }
   static Tensor mean(const Tensor& x, std::int64_t dim) { return x.mean(dim); }
@@ -88,12 +88,12 @@ struct Torch {
             {"exp", [](const Tensor& x) { return torch::exp(x); }},
             {"log", [](const Tensor& x) { return torch::log(x); }},
             {"tanh", [](const Tensor& x) { return torch::tanh(x); }},
-            {"sigmoid", [](const Tensor& x) { return torch::sigmoid(x); }},
+            {"sigmoid", sigmoid},
             {"sqrt", [](const Tensor& x) { return torch::abs(x).sqrt(); }},
-            {"gelu", [](const Tensor& x) { return torch::gelu(x); }}};
+            {"gelu", gelu}};
   }
   static std::map<std::string, Tensor (*)(const Tensor&, std::int64_t)> reductions() {
-    return {{"mean", [](const Tensor& x, std::int64_t dim) { return x.mean(dim); }},
+    return {{"mean", mean},
             {"sum", [](const Tensor& x, std::int64_t dim) { return x.sum(dim); }},
             {"max", [](const Tensor& x, std::int64_t dim) { return x.amax(dim); }},
             {"var", [](const Tensor& x, std::int64_t dim) { return x.var(torch::IntArrayRef(dim), true, false); }}};
@@ -109,10 +109,7 @@ struct Torch {
              [](const Tensors& x, const Tensor&) {
                return torch::stack({x[0], x[1]}, -1);
              }},
-            {"cat",
-             [](const Tensors& x, const Tensor&) {
-               return torch::cat({x[0], x[1]}, 1);
-             }},
+            {"cat", [](const Tensors& x, const Tensor&) { return cat(x[0], x[1]); }},
             {"pad_zeros",
              [](const Tensors& x, const Tensor&) {
                return torch::constant_pad_nd(x[0], {1, 1, 1, 1});
@@ -169,8 +166,8 @@ struct Torch {
     return torch::conv2d(x, w, b, s.stride, s.padding, s.dilation, s.groups);
   }
   static Tensor conv_transpose(const Tensor& x, const Tensor& w, const Tensor& b, const Strides& s) {
-    return x.dim() == 3 ? torch::conv_transpose1d(x, w, b, s.stride, s.padding)
-                        : torch::conv_transpose2d(x, w, b, s.stride, s.padding);
+    return x.dim() == 3 ? torch::conv_transpose1d(x, w, b, s.stride, s.padding, 0, s.groups, s.dilation)
+                        : torch::conv_transpose2d(x, w, b, s.stride, s.padding, 0, s.groups, s.dilation);
   }
 
   static Tensor avg_pool1d(const Tensor& x, const Windows& w) {
