@@ -286,8 +286,8 @@ def dense():
                  "for (; depth - k > kChain<T>; k += kChain<T>) {", "for (; depth - k > kDeepBlock; k += kChain<T>) {",
                  "a convolution agrees*")
     yield Mutant("listed terms that fill no turn of a tile all the last", "src/kernels/product_tiles.hpp",
-                 "for (; (end - k) % turn != 0; ++k) add_term(k, 0), step_rows(1);",
-                 "for (; (end - k) % turn != 0; ++k) add_term(end - 1, 0), step_rows(1);",
+                 "for (; (last - k) % turn != 0; ++k) add_term(sum, k, 0), step_rows(1);",
+                 "for (; (last - k) % turn != 0; ++k) add_term(sum, last - 1, 0), step_rows(1);",
                  "a convolution agrees*")
     yield Mutant("sums without a term left as they are", "src/kernels/conv_turned.cpp",
                  "else if (!more)\n          clear(sums, size);", "else if (more)\n          clear(sums, size);",
@@ -303,6 +303,17 @@ def dense():
     yield Mutant("all tiles of a call multiply the first one's rows", "src/kernels/product_tiles.hpp",
                  "if constexpr (kRuns) step(a, R * a_row);", "if constexpr (kRuns) step(a, 0);",
                  "a matrix product agrees*")
+    beside = "a row of products*"
+    yield Mutant("sums of a tile's chains begun anew", "src/kernels/product_tiles.hpp",
+                 "x = {total, joined.row, joined.vector};", "x = {from, t.from.row, t.from.vector};", beside)
+    yield Mutant("sums of a tile's chains not added to the earlier terms'", "src/kernels/product.cpp",
+                 "tile.adds = joins && !direct;", "tile.adds = false;", beside)
+    yield Mutant("sums of tiles below each other begun with the first one's", "src/kernels/product_tiles.hpp",
+                 "from += R * t.from.row, to += R * t.to.row;", "to += R * t.to.row;", beside)
+    yield Mutant("sums of several chains added to one row", "src/kernels/product_tiles.hpp",
+                 "for (std::int64_t r = 0; r < rows; ++r, to += y.row)", "for (std::int64_t r = 0; r < rows; ++r)", beside)
+    yield Mutant("panels of packed rows one vector apart", "src/kernels/product.cpp",
+                 "to += next, next = panel - next)", "to += next)", "large products agree*")
     yield Mutant("one term for all of a tile's turn", "src/kernels/product_tiles.hpp",
                  "lists_a ? t.a_term[k] : later,", "lists_a ? t.a_term[k] : 0 * later,", "a matrix product agrees*")
     dots, any_order = "src/kernels/product_dots.cpp", "products in any order*"

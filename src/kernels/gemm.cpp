@@ -267,7 +267,7 @@ struct Sharing {
   std::int64_t width;         ///< cells of a strip but the last
   std::int64_t strips;
 
-  [[gnu::noinline]] Sharing(const GemmParams& p, const Grid& grid) : m(p.m), n(p.n), across(ceil_div(n, kColumns)) {
+  TAPER_FOR_SIZE Sharing(const GemmParams& p, const Grid& grid) : m(p.m), n(p.n), across(ceil_div(n, kColumns)) {
     const bool by_rows = p.transpose_a && !p.transpose_b && m >= kEnough * max_threads();
     rows = by_rows ? 4 : std::min<std::int64_t>(m, 24);
     down = ceil_div(m, rows);
@@ -276,7 +276,7 @@ struct Sharing {
   }
 
   /// The rows of cells, of one strip after the other, in front of a cell: to the nearest.
-  [[gnu::noinline]] std::int64_t rows_before(std::int64_t cell) const {
+  TAPER_FOR_SIZE std::int64_t rows_before(std::int64_t cell) const {
     const std::int64_t matrix = cell / (down * across), in_matrix = cell % (down * across);
     const std::int64_t strip = in_matrix / (down * width), in_strip = in_matrix % (down * width);
     const std::int64_t cells = std::min(width, across - strip * width);
@@ -284,7 +284,7 @@ struct Sharing {
   }
   /// What lies in the same strip, or in strips beside it that are whole, of the rows of cells [first, last); moves
   /// `first` behind it.
-  [[gnu::noinline]] SharedBlocks next(std::int64_t& first, std::int64_t last) const {
+  TAPER_FOR_SIZE SharedBlocks next(std::int64_t& first, std::int64_t last) const {
     const std::int64_t strip = first / down % strips, matrix = first / down / strips, top = first % down;
     const std::int64_t below = std::min(last - first, down - top);
     const std::int64_t beside = below == down ? std::min((last - first) / down, strips - strip) : 1;
@@ -449,13 +449,16 @@ void gemm(const GemmParams& p, const T* a, const T* b, T* c, const T* bias) {
 }
 
 template <class T>
-void pack_right(std::int64_t k, std::int64_t n, const T* b, std::int64_t ldb, bool transpose_b, T* packed) {
-  for (std::int64_t j = 0; j < n; j += kPanel<T>, packed += k * kPanel<T>) {
-    const std::int64_t columns = std::min(kPanel<T>, n - j);
+[[gnu::noinline]] void pack_right(std::int64_t k, std::int64_t n, const T* b, std::int64_t ldb, bool transpose_b,
+                                  T* packed) {
+  // Several panels of a row at a time, as its elements lie one after the other in memory.
+  const std::int64_t step = transpose_b ? kPanel<T> : 8 * kPanel<T>;
+  for (std::int64_t j = 0; j < n; j += step, packed += step * k) {
+    const std::int64_t columns = std::min(step, n - j);
     if (transpose_b)
       pack_transposed(b + j * ldb, ldb, columns, k, packed, kPanel<T>);
     else
-      pack_rows(b + j, ldb, columns, k, packed, kPanel<T>);
+      pack_rows(b + j, ldb, columns, k, packed);
   }
 }
 

@@ -144,8 +144,9 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   const bool far = ldc > kBlockColumns && depth >= (add ? 64 : 65);
   const int found = lookups_of(x.a_step, x.b_step);
   const int most = std::max(kMainWidth, widest<T>(rows));
+  const std::int64_t chains = ceil_div(depth, kChain<T>);
   std::int64_t calls = 1;
-  if (x.ahead != nullptr) calls = ceil_div(vectors, most) * ceil_div(rows, highest(most)) * ceil_div(depth, kChain<T>);
+  if (x.ahead != nullptr) calls = ceil_div(vectors, most) * ceil_div(rows, highest(most)) * chains;
   Fetching ahead(x.ahead, calls);
   int width = most;
   for (std::int64_t v = 0; v < vectors; v += width) {
@@ -170,15 +171,18 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     Results results{0, width, count, repeated, whole, add, direct};
     const bool at_once = direct && depth <= kChain<T>;
     const Vectors<const T> start = add && direct ? Vectors<const T>{c, ldc, c_vector} : from;
-    RegisterTile<T> tile{x.a,      x.a_row,  x.a_term, x.a_step,           x.b,     x.b_term,
-                         x.b_step, b_vector, start,    {c, ldc, c_vector}, nullptr, nullptr};
+    RegisterTile<T> tile{x.a,      x.a_row, x.a_term,           x.a_step, x.b,     x.b_term, x.b_step,
+                         b_vector, start,   {c, ldc, c_vector}, false,    nullptr, nullptr};
     // Tiles as tall as each other, those of a row more first.
     for (std::int64_t i = 0, n = 0; i < rows;) {
       std::int64_t height = half ? std::min<std::int64_t>(highest(1), rows - i) : least + (n < taller);
       while (half && all[height - 1].half == nullptr) --height;
       const TileFunction<T> multiply = all[height - 1].tile(half ? 0 : width, lookups);
+      // Such a tile takes all chains at once, of which it may also add the sum.
+      const bool joins = kJoinsChains<T, kTileRows<T>, kNeither> && whole && !at_once && lookups == kNeither &&
+                         multiply == all[kTileRows<T> - 1].main[kNeither];
       const std::int64_t together =
-          half ? 1 : tiles_together(n < taller ? taller - n : tiles - n, at_once && !far && ahead.is_idle());
+          half ? 1 : tiles_together(n < taller ? taller - n : tiles - n, (at_once || joins) && !far && ahead.is_idle());
       tile.a = x.a + i * x.a_row;
       tile.to.data = c + i * ldc;
       tile.from = start;
@@ -191,8 +195,9 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
           const T* to = tile.to.data + c_vector[w];
           for (std::int64_t r = 0; r < results.rows; ++r, to += ldc) __builtin_prefetch(to, 0, 2);
         }
-      if (at_once) {
-        ahead.some(together);
+      if (at_once || joins) {
+        tile.adds = joins && !direct;
+        ahead.some(joins ? together * chains : together);
         multiply(tile, 0, depth, together);
       } else {
         sum_chains<T>(multiply, depth, tile, together, ahead, results);
@@ -284,16 +289,18 @@ void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::in
 }
 
 template <class T>
-void pack_rows(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed, std::int64_t row) {
-  const std::int64_t last = (columns - 1) / kLanes<T> * kLanes<T>, rest = columns - last;
-  for (std::int64_t k = 0; k < depth; ++k, x += ldx, packed += row) {
-    for (std::int64_t j = 0; j < last; j += kLanes<T>) store(load(x + j), packed + j);
-    store(rest == kLanes<T> ? load(x + last) : load_first(x + last, rest), packed + last);  // parts may take longer
+void pack_rows(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed) {
+  const std::int64_t last = (columns - 1) / kLanes<T> * kLanes<T>, rest = columns - last, panel = depth * kPanel<T>;
+  for (std::int64_t k = 0; k < depth; ++k, x += ldx, packed += kPanel<T>) {
+    T* to = packed;
+    std::int64_t next = kLanes<T>;  // to the second vector of a panel, then to the first of the next one
+    for (std::int64_t j = 0; j < last; j += kLanes<T>, to += next, next = panel - next) store(load(x + j), to);
+    store(rest == kLanes<T> ? load(x + last) : load_first(x + last, rest), to);  // parts may take longer
   }
 }
 
-Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t batch,
-         std::int64_t column_multiple) {
+TAPER_FOR_SIZE Grid cut(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t batch,
+                        std::int64_t column_multiple) {
   if (is_one_unit(rows, columns, depth)) return {rows, columns, 1, 1, parallel_work(rows * columns, depth)};
   constexpr std::int64_t unit_products = 1 << 20;
   Grid g{equal_step(rows, kBlockRows, kRowMultiple), equal_step(columns, kBlockColumns, column_multiple), 0, 0, 0};
@@ -328,8 +335,8 @@ template void sum_in_steps(std::int64_t, std::int64_t, std::int64_t, std::int64_
                            std::int64_t, bool, std::int64_t);
 template const Scratch<float>& scratch<float>() noexcept;
 template const Scratch<double>& scratch<double>() noexcept;
-template void pack_rows(const float*, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t);
-template void pack_rows(const double*, std::int64_t, std::int64_t, std::int64_t, double*, std::int64_t);
+template void pack_rows(const float*, std::int64_t, std::int64_t, std::int64_t, float*);
+template void pack_rows(const double*, std::int64_t, std::int64_t, std::int64_t, double*);
 template void pack_transposed(const float*, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t, bool);
 template void pack_transposed(const double*, std::int64_t, std::int64_t, std::int64_t, double*, std::int64_t, bool);
 

@@ -221,11 +221,10 @@ template <class T>
 void pack_transposed(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed,
                      std::int64_t row, bool fill = true);
 
-/// packed[k, j] = x[k, j] for j < columns, k < depth, made for few columns; x has rows of `ldx`, packed rows of `row`
-/// elements. Whole vectors are written: what fills up the last row's last one is 0, and so in the others if there is
-/// room for it.
+/// Packs a right operand of `columns` columns, x with rows of `ldx`, into panels one after the other, each of `depth`
+/// rows. Whole vectors are written: what fills up the last one of a row is 0.
 template <class T>
-void pack_rows(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed, std::int64_t row);
+void pack_rows(const T* x, std::int64_t ldx, std::int64_t columns, std::int64_t depth, T* packed);
 
 /// packed[k, j] = 0 for the columns that fill up the last vector of each row.
 template <class T>

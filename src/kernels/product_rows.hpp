@@ -54,6 +54,7 @@ template <class T>
                          kSide<T>,
                          {kZeros, 0, kSame},
                          {to, row, kSide<T>},
+                         false,
                          nullptr,
                          x.b + v * kLanes<T> + x.b_term[0]};
     if (add) tile.from = {to, row, kSide<T>};

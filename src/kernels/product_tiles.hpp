@@ -84,7 +84,8 @@ static constexpr std::int64_t kSide[8] = {
     0, kLanes<T>, 2 * kLanes<T>, 3 * kLanes<T>, 4 * kLanes<T>, 5 * kLanes<T>, 6 * kLanes<T>, 7 * kLanes<T>};
 inline constexpr std::int64_t kSame[8] = {};
 
-/// What a tile multiplies, as in `ListedOperands`, and where its sums go: to = from + the sum.
+/// What a tile multiplies, as in `ListedOperands`, and where its sums go: to = from + the sum, or, of tiles that
+/// `kJoinsChains`, to = to + (from + the sum) if it `adds`.
 template <class T>
 struct RegisterTile {
   const T* a;
@@ -97,6 +98,7 @@ struct RegisterTile {
   const std::int64_t* b_vector;
   Vectors<const T> from;
   Vectors<T> to;
+  bool adds;
   const T *a_at, *b_at;  ///< the first terms of a call, in no list, as it waits for them; b's in the first vector
 };
 
@@ -180,11 +182,24 @@ template <class T, int W, class V>
   for (int v = 0; v < W; ++v) sum[v] = multiply_add(left, b[v], sum[v]);
 }
 
-/// to[r, :] = from[r, :] + sum over the terms [first, end), one at least and a chain at most, of a[r, k] b[k, :] for R
-/// rows and W vectors V, and so for the rows of `count` tiles below each other, one without `kRuns`.
+/// Whether a call may sum several chains: those of the tiles that large products of float32 are made of.
+template <class T, int R, int lookups>
+inline constexpr bool kJoinsChains = kRuns && sizeof(T) == sizeof(float) && lookups == kNeither&& R == kTileRows<T>;
+
+/// y = y + sum for rows of `kMainWidth` vectors; `to` is y's first one.
+template <class T>
+[[gnu::noinline]] void add_rows(const T* sum, std::int64_t rows, T* to, const Vectors<T>& y) {
+  for (std::int64_t r = 0; r < rows; ++r, to += y.row)
+    for (int v = 0; v < kMainWidth; ++v, sum += kLanes<T>) store(load(to + y.vector[v]) + load(sum), to + y.vector[v]);
+}
+
+/// to[r, :] = from[r, :] + sum over the terms [first, end), one at least and a chain at most without `kJoinsChains`, of
+/// a[r, k] b[k, :] for R rows and W vectors V, and so for the rows of `count` tiles below each other, one without
+/// `kRuns`. The sums of chains are added to `from` one after the other.
 template <class T, int R, int W, int lookups = kBoth, class V = Vector<T>>
 void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t end,
                     [[maybe_unused]] std::int64_t count) {
+  constexpr bool joins = kJoinsChains<T, R, lookups>;
   constexpr bool lists_a = (lookups & kA) != 0, lists_b = (lookups & kB) != 0;
   constexpr bool is_even = kEvenTiles && lookups != kBoth;
   const std::int64_t a_row = t.a_row, a_step = is_even ? 1 : t.a_step, b_step = t.b_step;
@@ -211,14 +226,9 @@ void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t e
       row[i] = a + i * kRows * a_row;
       hide(row[i]);
     }
-    V sum[R][W];
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-      for (int v = 0; v < W; ++v) sum[r][v] = V{};
     std::int64_t down = a_row * std::int64_t{sizeof(T)};  // in bytes, which processors add by themselves
-    // Term k, so much later than the one that the rows' pointers are at.
-    const auto add_term = [&](std::int64_t k, std::int64_t later) __attribute__((always_inline)) {
+    // Adds term k, so much later than the one that the rows' pointers are at.
+    const auto add_term = [&](V(&sum)[R][W], std::int64_t k, std::int64_t later) __attribute__((always_inline)) {
       const std::int64_t a_term = lists_a ? t.a_term[k] : later, b_term = lists_b ? t.b_term[k] : 0;
       const auto left = [&](int r) __attribute__((always_inline)) {
         const char* const of_row = reinterpret_cast<const char*>(row[r / kRows]) + r % kRows * down;
@@ -258,20 +268,47 @@ void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t e
     constexpr bool tall = kVectorWidth == 32 && W == kMainWidth && R >= 5;
     constexpr int turn = !tall ? 1 : lists_a && (R < 6 || sizeof(T) == sizeof(double)) ? 2 : 4;
     static_assert(turn == 1 || lists_a || is_even);
-    std::int64_t k = first;
-    if constexpr (turn == 1) {
-      do add_term(k, 0), step_rows(1);
-      while (++k < end);
-    } else {
-      for (; (end - k) % turn != 0; ++k) add_term(k, 0), step_rows(1);
-      for (; k < end; k += turn) {
-#pragma GCC unroll 4
-        for (int i = 0; i < turn; ++i) add_term(k + i, i);
-        step_rows(turn);
+    // One chain, or one after the other: then `total` has what `from` and those but the last add up to.
+    alignas(V) T total[joins ? R * W * kLanes<T> : 1];
+    const Vectors<T> joined{total, W * kLanes<T>, kSide<T>};
+    Vectors<const T> x{from, t.from.row, t.from.vector};
+    for (std::int64_t k = first, last = joins ? k + kChain<T> : end;; last += kChain<T>) {
+      Vectors<T> y = joined;
+      if (joins && last >= end) {
+        last = end;
+        if (!t.adds) y = {to, t.to.row, t.to.vector};
       }
+      V sum[R][W];
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+        for (int v = 0; v < W; ++v) sum[r][v] = V{};
+      if constexpr (turn == 1) {
+        do add_term(sum, k, 0), step_rows(1);
+        while (++k < last);
+      } else {
+        for (; (last - k) % turn != 0; ++k) add_term(sum, k, 0), step_rows(1);
+        for (; k < last; k += turn) {
+#pragma GCC unroll 4
+          for (int i = 0; i < turn; ++i) add_term(sum, k + i, i);
+          step_rows(turn);
+        }
+      }
+      if constexpr (!joins) {
+        if constexpr (!kRuns) from = t.from.data, to = t.to.data;  // no registers for them before
+        add_sums<T>(sum, t.from, t.to, from, to);
+        break;
+      }
+      const T* x_at = x.data;
+      T* y_at = y.data;
+      add_sums<T>(sum, x, y, x_at, y_at);
+      if (k >= end) break;
+      x = {total, joined.row, joined.vector};
     }
-    if constexpr (!kRuns) from = t.from.data, to = t.to.data;  // no registers for them before
-    add_sums<T>(sum, t.from, t.to, from, to);
+    if constexpr (joins) {
+      if (t.adds) add_rows<T>(total, R, to, t.to);
+      from += R * t.from.row, to += R * t.to.row;
+    }
     if constexpr (kRuns) step(a, R * a_row);
   } while (kRuns && --count > 0);
 }

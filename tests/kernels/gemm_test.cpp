@@ -279,6 +279,27 @@ TEMPLATE_TEST_CASE("a product has the same bits however its right operand is sto
     }
 }
 
+TEMPLATE_TEST_CASE("a row of products has the same bits whatever rows are beside it", "", float, double) {
+  // One chain of terms and several, one step of them and several, in tiles of six rows and of fewer.
+  const std::int64_t m = 43, n = 53, together = 5;
+  for (const std::int64_t k : {64, 65, 131, 513, 1000, 4200})
+    for (const bool add : {false, true}) {
+      CAPTURE(k, add);
+      GemmParams p = gemm_params(m, n, k, false, false);
+      p.add = add;
+      if (is_left_to_blas(p)) continue;
+      const auto a = numbers<TestType>(size(m * k), 26), b = numbers<TestType>(size(k * n), 27);
+      const auto bias = numbers<TestType>(size(n), 28);
+      auto c = numbers<TestType>(size(m * n), 29), expected = c;
+      gemm(p, a.data(), b.data(), c.data(), bias.data());
+      for (std::int64_t i = 0; i < m; i += together) {
+        p.m = std::min(together, m - i);
+        gemm(p, a.data() + i * k, b.data(), expected.data() + i * n, bias.data());
+      }
+      CHECK(same_bits(c, expected));
+    }
+}
+
 TEMPLATE_TEST_CASE("products in any order equal their definition, on any number of threads", "", float, double) {
   for (const auto& [n, k] : {std::array<std::int64_t, 2>{37, 99}, {10, 120}, {67, 500}, {35, 2100}, {21, 4205}})
     for (std::int64_t rows = 1; rows <= 27; ++rows)
