@@ -184,7 +184,7 @@ template <class T, int W, class V>
 
 /// Whether a call may sum several chains: those of the tiles that large products of float32 are made of.
 template <class T, int R, int lookups>
-inline constexpr bool kJoinsChains = kRuns && sizeof(T) == sizeof(float) && lookups == kNeither&& R == kTileRows<T>;
+inline constexpr bool kJoinsChains = kRuns && sizeof(T) == sizeof(float) && lookups == kNeither && (R == kTileRows<T>);
 
 /// y = y + sum for rows of `kMainWidth` vectors; `to` is y's first one.
 template <class T>
