@@ -222,22 +222,26 @@ std::string from_value(const Value& from, Extents& to) {
   return "";
 }
 
-#define TAPER_INSTANTIATE_SIZES(N)                                  \
-  template struct Sizes<N>;                                         \
-  template struct OptionalSizes<N>;                                 \
-  template struct ConvPadding<N>;                                   \
-  template struct PoolPadding<N>;                                   \
-  template Value to_value(const Sizes<N>&);                         \
-  template Value to_value(const OptionalSizes<N>&);                 \
-  template FieldType field_type(const ConvPadding<N>*);             \
-  template FieldType field_type(const PoolPadding<N>*);             \
-  template Value to_value(const MaybeSizes<N>&);                    \
-  template Value to_value(const ConvPadding<N>&);                   \
-  template Value to_value(const PoolPadding<N>&);                   \
-  template std::string from_value(const Value&, Sizes<N>&);         \
-  template std::string from_value(const Value&, OptionalSizes<N>&); \
-  template std::string from_value(const Value&, MaybeSizes<N>&);    \
-  template std::string from_value(const Value&, ConvPadding<N>&);   \
+// Constructors are named one by one: a program makes those that stand in the header itself, and the library need not
+// export them.
+#define TAPER_INSTANTIATE_SIZES(N)                                                              \
+  template Sizes<N>::Sizes(std::initializer_list<std::int64_t>);                                \
+  template OptionalSizes<N>::OptionalSizes(std::int64_t);                                       \
+  template OptionalSizes<N>::OptionalSizes(std::initializer_list<std::optional<std::int64_t>>); \
+  template ConvPadding<N>::ConvPadding(const char*);                                            \
+  template PoolPadding<N>::PoolPadding(std::initializer_list<PaddingSides>);                    \
+  template PoolPadding<N>::PoolPadding(const char*);                                            \
+  template Value to_value(const Sizes<N>&);                                                     \
+  template Value to_value(const OptionalSizes<N>&);                                             \
+  template FieldType field_type(const ConvPadding<N>*);                                         \
+  template FieldType field_type(const PoolPadding<N>*);                                         \
+  template Value to_value(const MaybeSizes<N>&);                                                \
+  template Value to_value(const ConvPadding<N>&);                                               \
+  template Value to_value(const PoolPadding<N>&);                                               \
+  template std::string from_value(const Value&, Sizes<N>&);                                     \
+  template std::string from_value(const Value&, OptionalSizes<N>&);                             \
+  template std::string from_value(const Value&, MaybeSizes<N>&);                                \
+  template std::string from_value(const Value&, ConvPadding<N>&);                               \
   template std::string from_value(const Value&, PoolPadding<N>&)
 TAPER_INSTANTIATE_SIZES(1);
 TAPER_INSTANTIATE_SIZES(2);
@@ -245,9 +249,9 @@ TAPER_INSTANTIATE_SIZES(3);
 #undef TAPER_INSTANTIATE_SIZES
 
 // Two for each dimension, as padding has them.
-#define TAPER_INSTANTIATE_SIDES(N)          \
-  template struct Sizes<N>;                 \
-  template Value to_value(const Sizes<N>&); \
+#define TAPER_INSTANTIATE_SIDES(N)                               \
+  template Sizes<N>::Sizes(std::initializer_list<std::int64_t>); \
+  template Value to_value(const Sizes<N>&);                      \
   template std::string from_value(const Value&, Sizes<N>&)
 TAPER_INSTANTIATE_SIDES(4);
 TAPER_INSTANTIATE_SIDES(6);

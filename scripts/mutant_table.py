@@ -286,8 +286,8 @@ def dense():
                  "for (; depth - k > kChain<T>; k += kChain<T>) {", "for (; depth - k > kDeepBlock; k += kChain<T>) {",
                  "a convolution agrees*")
     yield Mutant("listed terms that fill no turn of a tile all the last", "src/kernels/product_tiles.hpp",
-                 "for (; (last - k) % turn != 0; ++k) add_term(sum, k, 0), step_rows(1);",
-                 "for (; (last - k) % turn != 0; ++k) add_term(sum, last - 1, 0), step_rows(1);",
+                 "for (; (end - k) % turn != 0; ++k) add_term(k, 0), step_rows(1);",
+                 "for (; (end - k) % turn != 0; ++k) add_term(end - 1, 0), step_rows(1);",
                  "a convolution agrees*")
     yield Mutant("sums without a term left as they are", "src/kernels/conv_turned.cpp",
                  "else if (!more)\n          clear(sums, size);", "else if (more)\n          clear(sums, size);",
@@ -312,6 +312,18 @@ def dense():
                  "from += R * t.from.row, to += R * t.to.row;", "to += R * t.to.row;", beside)
     yield Mutant("sums of several chains added to one row", "src/kernels/product_tiles.hpp",
                  "for (std::int64_t r = 0; r < rows; ++r, to += y.row)", "for (std::int64_t r = 0; r < rows; ++r)", beside)
+    yield Mutant("terms of a long chain that fill no turn left out", "src/kernels/product_tiles.hpp",
+                 "for (; left % kTurn != 0; --left) add_term(0), step_rows(1);", "left -= left % kTurn;",
+                 "a matrix product agrees*")
+    even = "src/kernels/product.cpp"
+    yield Mutant("all panels begun with the first one's bias", even,
+                 "if (from.vector != kSame) tile.from.data += width;", "", "a product begins with a bias*")
+    yield Mutant("lower rows of panels added to the upper ones'", even, "below.from.data += above * from.row, ", "",
+                 "a product adds to the result*")
+    yield Mutant("panels of a transposed left operand taken for rows", even, "x.a.column != 1 || ", "",
+                 "a matrix product agrees*")
+    yield Mutant("a bias for each row left out of panels", even, "x.a.column != 1 || x.row_bias != nullptr",
+                 "x.a.column != 1", "*linear*")
     yield Mutant("panels of packed rows one vector apart", "src/kernels/product.cpp",
                  "to += next, next = panel - next)", "to += next)", "large products agree*")
     yield Mutant("one term for all of a tile's turn", "src/kernels/product_tiles.hpp",

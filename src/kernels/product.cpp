@@ -177,10 +177,11 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     for (std::int64_t i = 0, n = 0; i < rows;) {
       std::int64_t height = half ? std::min<std::int64_t>(highest(1), rows - i) : least + (n < taller);
       while (half && all[height - 1].half == nullptr) --height;
-      const TileFunction<T> multiply = all[height - 1].tile(half ? 0 : width, lookups);
+      const TileWidths<T>& tiles_of_height = all[height - 1];
       // Such a tile takes all chains at once, of which it may also add the sum.
-      const bool joins = kJoinsChains<T, kTileRows<T>, kNeither> && whole && !at_once && lookups == kNeither &&
-                         multiply == all[kTileRows<T> - 1].main[kNeither];
+      const bool joins = tiles_of_height.chains != nullptr && whole && depth > kChain<T> && lookups == kNeither &&
+                         width == kMainWidth && x.b_step == kPanel<T>;
+      const TileFunction<T> multiply = joins ? tiles_of_height.chains : tiles_of_height.tile(half ? 0 : width, lookups);
       const std::int64_t together =
           half ? 1 : tiles_together(n < taller ? taller - n : tiles - n, (at_once || joins) && !far && ahead.is_idle());
       tile.a = x.a + i * x.a_row;
@@ -207,9 +208,40 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   }
 }
 
+/// A block that is tiles of 5 or 6 rows and whole panels alone, of one chain: with nothing else to look at, small
+/// products take a tenth less. Returns whether it is one, and then has computed it.
+template <class T>
+bool multiply_even(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& x, T* c,
+                   std::int64_t ldc, bool add) {
+  constexpr std::int64_t height = kTileRows<T>, width = kMainWidth * kLanes<T>;
+  const std::int64_t tiles = (rows + height - 1) / height, taller = rows - tiles * (height - 1);
+  if (taller < 0 || columns % width != 0 || depth > kChain<T> || x.a.column != 1 || x.row_bias != nullptr) return false;
+  alignas(kVectorWidth) static constexpr T kZeros[kLanes<T>] = {};
+  const TileWidths<T>* const all = all_tiles<T>(std::make_integer_sequence<int, kTileRows<T>>());
+  const Vectors<const T> from = add                 ? Vectors<const T>{c, ldc, kSide<T>}
+                                : x.bias != nullptr ? Vectors<const T>{x.bias, 0, kSide<T>}
+                                                    : Vectors<const T>{kZeros, 0, kSame};
+  RegisterTile<T> tile{nullptr, x.a.row,  nullptr, 1, nullptr, nullptr, x.b.row, nullptr, from, {c, ldc, kSide<T>},
+                       false,   x.a.data, x.b.data};
+  for (std::int64_t j = 0; j < columns; j += width) {
+    if (taller > 0) all[height - 1].main[kNeither](tile, 0, depth, taller);
+    if (taller < tiles) {
+      const std::int64_t above = taller * height;
+      RegisterTile<T> below = tile;
+      below.a_at += above * x.a.row, below.from.data += above * from.row, below.to.data += above * ldc;
+      all[height - 2].main[kNeither](below, 0, depth, tiles - taller);
+    }
+    tile.b_at += x.b.panel, tile.to.data += width;
+    if (from.vector != kSame) tile.from.data += width;
+  }
+  return true;
+}
+
 template <class T>
 void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& x, T* c,
                     std::int64_t ldc, bool add) {
+  if constexpr (kRuns)
+    if (multiply_even<T>(rows, columns, depth, x, c, ldc, add)) return;
   constexpr std::int64_t most = kBlockColumns / kLanes<T>;
   std::int64_t a_term[kDeepBlock], b_term[kDeepBlock], b_vector[most], c_vector[most];
   int count[most];

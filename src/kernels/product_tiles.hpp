@@ -84,8 +84,8 @@ static constexpr std::int64_t kSide[8] = {
     0, kLanes<T>, 2 * kLanes<T>, 3 * kLanes<T>, 4 * kLanes<T>, 5 * kLanes<T>, 6 * kLanes<T>, 7 * kLanes<T>};
 inline constexpr std::int64_t kSame[8] = {};
 
-/// What a tile multiplies, as in `ListedOperands`, and where its sums go: to = from + the sum, or, of tiles that
-/// `kJoinsChains`, to = to + (from + the sum) if it `adds`.
+/// What a tile multiplies, as in `ListedOperands`, and where its sums go: to = from + the sum, or, of several chains,
+/// to = to + (from + the sum) if it `adds`.
 template <class T>
 struct RegisterTile {
   const T* a;
@@ -182,24 +182,11 @@ template <class T, int W, class V>
   for (int v = 0; v < W; ++v) sum[v] = multiply_add(left, b[v], sum[v]);
 }
 
-/// Whether a call may sum several chains: those of the tiles that large products of float32 are made of.
-template <class T, int R, int lookups>
-inline constexpr bool kJoinsChains = kRuns && sizeof(T) == sizeof(float) && lookups == kNeither && (R == kTileRows<T>);
-
-/// y = y + sum for rows of `kMainWidth` vectors; `to` is y's first one.
-template <class T>
-[[gnu::noinline]] void add_rows(const T* sum, std::int64_t rows, T* to, const Vectors<T>& y) {
-  for (std::int64_t r = 0; r < rows; ++r, to += y.row)
-    for (int v = 0; v < kMainWidth; ++v, sum += kLanes<T>) store(load(to + y.vector[v]) + load(sum), to + y.vector[v]);
-}
-
-/// to[r, :] = from[r, :] + sum over the terms [first, end), one at least and a chain at most without `kJoinsChains`, of
-/// a[r, k] b[k, :] for R rows and W vectors V, and so for the rows of `count` tiles below each other, one without
-/// `kRuns`. The sums of chains are added to `from` one after the other.
+/// to[r, :] = from[r, :] + sum over the terms [first, end), one at least and a chain at most, of a[r, k] b[k, :] for R
+/// rows and W vectors V, and so for the rows of `count` tiles below each other, one without `kRuns`.
 template <class T, int R, int W, int lookups = kBoth, class V = Vector<T>>
 void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t end,
                     [[maybe_unused]] std::int64_t count) {
-  constexpr bool joins = kJoinsChains<T, R, lookups>;
   constexpr bool lists_a = (lookups & kA) != 0, lists_b = (lookups & kB) != 0;
   constexpr bool is_even = kEvenTiles && lookups != kBoth;
   const std::int64_t a_row = t.a_row, a_step = is_even ? 1 : t.a_step, b_step = t.b_step;
@@ -226,9 +213,14 @@ void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t e
       row[i] = a + i * kRows * a_row;
       hide(row[i]);
     }
+    V sum[R][W];
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < W; ++v) sum[r][v] = V{};
     std::int64_t down = a_row * std::int64_t{sizeof(T)};  // in bytes, which processors add by themselves
-    // Adds term k, so much later than the one that the rows' pointers are at.
-    const auto add_term = [&](V(&sum)[R][W], std::int64_t k, std::int64_t later) __attribute__((always_inline)) {
+    // Term k, so much later than the one that the rows' pointers are at.
+    const auto add_term = [&](std::int64_t k, std::int64_t later) __attribute__((always_inline)) {
       const std::int64_t a_term = lists_a ? t.a_term[k] : later, b_term = lists_b ? t.b_term[k] : 0;
       const auto left = [&](int r) __attribute__((always_inline)) {
         const char* const of_row = reinterpret_cast<const char*>(row[r / kRows]) + r % kRows * down;
@@ -268,49 +260,84 @@ void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t e
     constexpr bool tall = kVectorWidth == 32 && W == kMainWidth && R >= 5;
     constexpr int turn = !tall ? 1 : lists_a && (R < 6 || sizeof(T) == sizeof(double)) ? 2 : 4;
     static_assert(turn == 1 || lists_a || is_even);
-    // One chain, or one after the other: then `total` has what `from` and those but the last add up to.
-    alignas(V) T total[joins ? R * W * kLanes<T> : 1];
-    const Vectors<T> joined{total, W * kLanes<T>, kSide<T>};
-    Vectors<const T> x{from, t.from.row, t.from.vector};
-    for (std::int64_t k = first, last = joins ? k + kChain<T> : end;; last += kChain<T>) {
-      Vectors<T> y = joined;
-      if (joins && last >= end) {
-        last = end;
-        if (!t.adds) y = {to, t.to.row, t.to.vector};
-      }
-      V sum[R][W];
-#pragma GCC unroll 16
-      for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-        for (int v = 0; v < W; ++v) sum[r][v] = V{};
-      if constexpr (turn == 1) {
-        do add_term(sum, k, 0), step_rows(1);
-        while (++k < last);
-      } else {
-        for (; (last - k) % turn != 0; ++k) add_term(sum, k, 0), step_rows(1);
-        for (; k < last; k += turn) {
+    std::int64_t k = first;
+    if constexpr (turn == 1) {
+      do add_term(k, 0), step_rows(1);
+      while (++k < end);
+    } else {
+      for (; (end - k) % turn != 0; ++k) add_term(k, 0), step_rows(1);
+      for (; k < end; k += turn) {
 #pragma GCC unroll 4
-          for (int i = 0; i < turn; ++i) add_term(sum, k + i, i);
-          step_rows(turn);
+        for (int i = 0; i < turn; ++i) add_term(k + i, i);
+        step_rows(turn);
+      }
+    }
+    if constexpr (!kRuns) from = t.from.data, to = t.to.data;  // no registers for them before
+    add_sums<T>(sum, t.from, t.to, from, to);
+    if constexpr (kRuns) step(a, R * a_row);
+  } while (kRuns && --count > 0);
+}
+
+/// y = y + sum for rows of `kMainWidth` vectors; `to` is y's first one.
+template <class T>
+[[gnu::noinline]] void add_rows(const T* sum, std::int64_t rows, T* to, const Vectors<T>& y) {
+  for (std::int64_t r = 0; r < rows; ++r, to += y.row)
+    for (int v = 0; v < kMainWidth; ++v, sum += kLanes<T>) store(load(to + y.vector[v]) + load(sum), to + y.vector[v]);
+}
+
+/// The same of tiles of `kMainWidth` vectors for more terms than a chain: large products consist of them. a's terms lie
+/// next to each other, b's are a packed panel. The sums of chains are added to `from` one after the other.
+template <class T, int R>
+void multiply_chains(const RegisterTile<T>& t, std::int64_t first, std::int64_t end, std::int64_t count) {
+  using V = Vector<T>;
+  constexpr int W = kMainWidth, kTurn = 8;
+  alignas(V) T total[R * W * kLanes<T>];
+  const Vectors<T> joined{total, W * kLanes<T>, kSide<T>};
+  std::int64_t down = t.a_row * std::int64_t{sizeof(T)};  // in bytes, which processors add by themselves
+  const T *a = t.a_at, *from = t.from.data;
+  T* to = t.to.data;
+  do {
+    const T *b = t.b_at, *row[(R - 1) / kPointerRows + 1];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r += kPointerRows) row[r / kPointerRows] = a + r * t.a_row, hide(row[r / kPointerRows]);
+    // `total` has what `from` and all chains but the last add up to.
+    Vectors<const T> x{from, t.from.row, t.from.vector};
+    for (std::int64_t k = first; k < end;) {
+      std::int64_t left = std::min(end - k, kChain<T>);
+      k += left;
+      V sum[R][W] = {};
+      const auto add_term = [&](int later) __attribute__((always_inline)) {
+        V b_vectors[W];
+#pragma GCC unroll 8
+        for (int v = 0; v < W; ++v) b_vectors[v] = read_vector<V>(b + later * kPanel<T> + v * kLanes<T>);
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) {
+          const char* const of_row = reinterpret_cast<const char*>(row[r / kPointerRows]) + r % kPointerRows * down;
+          add_row(reinterpret_cast<const T*>(of_row)[later], b_vectors, sum[r]);
         }
+      };
+      const auto step_rows = [&](int terms) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+        for (const T*& pointer : row) step(pointer, terms);
+        step(b, terms * kPanel<T>);
+        asm("" : "+r"(down));  // not to be added to what is later, which would take registers
+      };
+      for (; left % kTurn != 0; --left) add_term(0), step_rows(1);
+      for (; left > 0; left -= kTurn) {
+#pragma GCC unroll 8
+        for (int i = 0; i < kTurn; ++i) add_term(i);
+        step_rows(kTurn);
       }
-      if constexpr (!joins) {
-        if constexpr (!kRuns) from = t.from.data, to = t.to.data;  // no registers for them before
-        add_sums<T>(sum, t.from, t.to, from, to);
-        break;
-      }
+      const Vectors<T> y = k < end || t.adds ? joined : Vectors<T>{to, t.to.row, t.to.vector};
       const T* x_at = x.data;
       T* y_at = y.data;
       add_sums<T>(sum, x, y, x_at, y_at);
-      if (k >= end) break;
       x = {total, joined.row, joined.vector};
     }
-    if constexpr (joins) {
-      if (t.adds) add_rows<T>(total, R, to, t.to);
-      from += R * t.from.row, to += R * t.to.row;
-    }
-    if constexpr (kRuns) step(a, R * a_row);
-  } while (kRuns && --count > 0);
+    if (t.adds) add_rows<T>(total, R, to, t.to);
+    step(a, R * t.a_row);
+    from += R * t.from.row, to += R * t.to.row;
+  } while (--count > 0);
 }
 
 template <class T>
@@ -326,7 +353,8 @@ inline constexpr int kHalfLanes = kVectorWidth == 64 && sizeof(T) == sizeof(floa
 template <class T>
 struct TileWidths {
   TileFunction<T> of[5], half = nullptr;
-  TileFunction<T> main[3] = {};  ///< for `kMainWidth` vectors and other `Lookups` than both, of some heights
+  TileFunction<T> main[3] = {};      ///< for `kMainWidth` vectors and other `Lookups` than both, of some heights
+  TileFunction<T> chains = nullptr;  ///< `multiply_chains`, of the tallest
 
   TileFunction<T> tile(int width, int lookups) const {
     if (width == kMainWidth && lookups < kBoth && main[lookups] != nullptr) return main[lookups];
@@ -346,6 +374,7 @@ constexpr TileWidths<T> tile_widths() {
     constexpr bool single = sizeof(T) == sizeof(float);
     if constexpr (single || kVectorWidth == 32 || R == 6)
       tiles.main[kNeither] = multiply_tiles<T, R, kMainWidth, kNeither>;
+    if constexpr (single && kRuns && R == kTileRows<T>) tiles.chains = multiply_chains<T, R>;
     if constexpr (single && (kVectorWidth == 32 || R == 6)) tiles.main[kB] = multiply_tiles<T, R, kMainWidth, kB>;
   }
   return tiles;

@@ -70,16 +70,20 @@ TEST_CASE("a product of small whole numbers is exact") {
   CHECK(c == std::vector<float>{5, 11, 14, 23});
 }
 
+/// Columns that fill vectors and panels of them with every set of instructions, and columns that do not.
+const std::vector<std::int64_t> kColumns{37, 64};
+
 TEST_CASE("a product adds to the result when asked and overwrites it otherwise") {
+  const auto n = GENERATE(from_range(kColumns));
   for (const std::int64_t m : {3, 47})
     for (const std::int64_t k : {5, 71, 1033})
       for (const bool transpose_b : {false, true}) {
-        CAPTURE(m, k, transpose_b);
-        GemmParams p = gemm_params(m, 37, k, false, transpose_b);
-        const auto a = numbers<float>(size(m * k), 3), b = numbers<float>(size(k * 37), 4);
-        const auto before = numbers<float>(size(m * 37), 5);
-        auto expected = taper::oracle::gemm(size(m), 37, size(k), false, transpose_b, a, b);
-        std::vector<float> c(size(m * 37), NAN);
+        CAPTURE(m, n, k, transpose_b);
+        GemmParams p = gemm_params(m, n, k, false, transpose_b);
+        const auto a = numbers<float>(size(m * k), 3), b = numbers<float>(size(k * n), 4);
+        const auto before = numbers<float>(size(m * n), 5);
+        auto expected = taper::oracle::gemm(size(m), size(n), size(k), false, transpose_b, a, b);
+        std::vector<float> c(size(m * n), NAN);
         gemm(p, a.data(), b.data(), c.data());
         CHECK(relative_error(c, expected) < 1e-6);
         c = before;
@@ -91,12 +95,12 @@ TEST_CASE("a product adds to the result when asked and overwrites it otherwise")
 }
 
 TEST_CASE("a product begins with a bias for each column, but not where it is added to the result") {
-  const std::int64_t n = 37;
+  const auto n = GENERATE(from_range(kColumns));
   const auto bias = numbers<float>(size(n), 11);
   for (const std::int64_t m : {3, 47, 101})
     for (const std::int64_t k : {0, 5, 271, 4099})
       for (const bool transpose_b : {false, true}) {
-        CAPTURE(m, k, transpose_b);
+        CAPTURE(m, n, k, transpose_b);
         GemmParams p = gemm_params(m, n, k, false, transpose_b);
         const auto a = numbers<float>(size(m * k), 3), b = numbers<float>(size(k * n), 4);
         const auto before = numbers<float>(size(m * n), 5);
@@ -281,10 +285,11 @@ TEMPLATE_TEST_CASE("a product has the same bits however its right operand is sto
 
 TEMPLATE_TEST_CASE("a row of products has the same bits whatever rows are beside it", "", float, double) {
   // One chain of terms and several, one step of them and several, in tiles of six rows and of fewer.
-  const std::int64_t m = 43, n = 53, together = 5;
+  const std::int64_t m = 43, together = 5;
+  const auto n = GENERATE(std::int64_t{53}, std::int64_t{64});
   for (const std::int64_t k : {64, 65, 131, 513, 1000, 4200})
     for (const bool add : {false, true}) {
-      CAPTURE(k, add);
+      CAPTURE(n, k, add);
       GemmParams p = gemm_params(m, n, k, false, false);
       p.add = add;
       if (is_left_to_blas(p)) continue;
