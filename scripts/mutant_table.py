@@ -117,8 +117,12 @@ def average_pools():
     yield Mutant("two windows' columns left over by fours are one too few", strided, "left > 0 ? 4 - left : 0",
                  "left > 0 ? 5 - left : 0", "windows of at most sixteen*")
     columns = "src/kernels/avg_pool_columns.hpp"
-    yield Mutant("columns of the last vector left out", columns, "load_first<float>(from + kAll * v, last)",
-                 "load_first<float>(from + kAll * v, last - 1)", "windows of at most sixteen*")
+    yield Mutant("columns of the last vector left out", columns, "load_first<float>(at, last)",
+                 "load_first<float>(at, last - 1)", "windows of at most sixteen*")
+    yield Mutant("the third of four rows for the fourth", columns, "(r < 3 ? r * down : thrice)",
+                 "(r < 3 ? r * down : 2 * down)", "windows of at most sixteen*")
+    yield Mutant("rows under windows side by side one apart", "src/kernels/avg_pool_plan.hpp", "row.from += step;",
+                 "row.from += from_width;", "*pool*")
     yield Mutant("columns in front of the last ones left out", columns, "step, kAll, blocks, 0,", "step, kAll, blocks - 1, 0,",
                  "windows of at most sixteen*")
     yield Mutant("lines joined whose windows do not lie side by side", "src/kernels/avg_pool_pass.hpp",

@@ -122,8 +122,12 @@ template <int n, class A>
                                                          std::uintptr_t ahead, A* sums, std::int64_t pitch) {
   constexpr std::int64_t kAll = kLanes<float>;
   constexpr int kParts = sizeof(A) / sizeof(float);
-  const auto row = [=](const float* from, int v) __attribute__((always_inline)) {
-    return v + 1 < n ? load<float>(from + kAll * v) : load_first<float>(from + kAll * v, last);
+  // Rows are found from one pointer by distances in bytes, which processors add by themselves.
+  std::int64_t down = step * std::int64_t{sizeof(float)}, thrice = 3 * down;
+  const auto row = [&](const float* from, int r, int v) __attribute__((always_inline)) {
+    const char* const of_row = reinterpret_cast<const char*>(from) + (r < 3 ? r * down : thrice);
+    const float* const at = reinterpret_cast<const float*>(of_row) + kAll * v;
+    return v + 1 < n ? load<float>(at) : load_first<float>(at, last);
   };
   for (; blocks > 0; --blocks, x -= n * kAll, sums -= n * kAll) {
     A* sum = sums;
@@ -141,17 +145,18 @@ template <int n, class A>
       for (int v = 0; v < kParts * n; ++v) s[v] = (left > 0 ? A(-0.0) : A(0)) - Vector<A>{};
       for (; left >= 4; left -= 4, at += 4 * step) {
 #pragma GCC unroll 4
-        for (int v = 0; v < n; ++v) first[v] = row(at, v);
+        for (int v = 0; v < n; ++v) first[v] = row(at, 0, v);
 #pragma GCC unroll 4
-        for (int v = 0; v < n; ++v) first[v] += row(at + step, v);
+        for (int v = 0; v < n; ++v) first[v] += row(at, 1, v);
 #pragma GCC unroll 4
-        for (int v = 0; v < n; ++v) second[v] = row(at + 2 * step, v);
+        for (int v = 0; v < n; ++v) second[v] = row(at, 2, v);
 #pragma GCC unroll 4
-        for (int v = 0; v < n; ++v) add(v, first[v] + (second[v] + row(at + 3 * step, v)));
+        for (int v = 0; v < n; ++v) add(v, first[v] + (second[v] + row(at, 3, v)));
+        asm("" : "+r"(down), "+r"(thrice));  // not to be kept in more pointers
       }
       for (; left > 0; --left, at += step)
 #pragma GCC unroll 4
-        for (int v = 0; v < n; ++v) add(v, row(at, v));
+        for (int v = 0; v < n; ++v) add(v, row(at, 0, v));
 #pragma GCC unroll 8
       for (int v = 0; v < kParts * n; ++v) store<A>(s[v], sum + kLanes<A> * v);
     }

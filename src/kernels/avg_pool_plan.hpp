@@ -169,10 +169,11 @@ inline std::int64_t count_of(const Taps& t) {
                                                 std::int64_t last, std::int64_t from_width, std::int64_t to_width,
                                                 const Counts& counts, bool sorts, Row* rows) {
   std::int64_t n = 0;
-  if (reads.takes_one()) {
-    for (Row row{first * from_width, 1, first * to_width, 1, 1}; n < last - first; ++n) {
+  if (reads.takes_one() || (reads.is_tiled() && !backward)) {
+    const std::int64_t step = reads.num * from_width;
+    for (Row row{first * step, reads.num, first * to_width, 1, counts.of(first)}; n < last - first; ++n) {
       rows[n] = row;
-      row.from += from_width;
+      row.from += step;
       row.to += to_width;
     }
     return n;
