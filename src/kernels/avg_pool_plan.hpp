@@ -169,12 +169,15 @@ inline std::int64_t count_of(const Taps& t) {
                                                 std::int64_t last, std::int64_t from_width, std::int64_t to_width,
                                                 const Counts& counts, bool sorts, Row* rows) {
   std::int64_t n = 0;
-  if (reads.takes_one() || (reads.is_tiled() && !backward)) {
-    const std::int64_t step = reads.num * from_width;
-    for (Row row{first * step, reads.num, first * to_width, 1, counts.of(first)}; n < last - first; ++n) {
-      rows[n] = row;
-      row.from += step;
-      row.to += to_width;
+  const bool is_spread = backward && reads.repeats_each() && first % reads.den == 0 && last % reads.den == 0;
+  if (is_spread || reads.takes_one() || (reads.is_tiled() && !backward)) {
+    // Windows side by side are all alike.
+    const std::int64_t copies = is_spread ? reads.den : 1, count = is_spread ? 1 : reads.num;
+    Row row{first / copies * count * from_width, count, first * to_width, copies, counts.of(0)};
+    for (; first < last; first += copies) {
+      rows[n++] = row;
+      row.from += count * from_width;
+      row.to += copies * to_width;
     }
     return n;
   }

@@ -24,6 +24,10 @@ struct Reads {
   bool is_tiled() const {
     return step == 1 && dilation == 0 && low == 0 && den == 1 && high == num && from == to * num;
   }
+  /// Whether `den` positions beside each other read one, the next as many the next, and so all of the source.
+  bool repeats_each() const {
+    return step == 1 && dilation == 0 && low == 0 && num == 1 && high == den && to == from * den;
+  }
   /// Whether each position reads the one at its place.
   bool takes_one() const { return num == 1 && den == 1 && low == 0 && high == 1 && to <= from; }
 
