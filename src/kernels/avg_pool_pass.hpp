@@ -275,7 +275,7 @@ class Pass {
   void tile_rows(const Tile& t, std::int64_t unit, bool is_first, Buffers<A, T>& b) const {
     // One unit is often all, and takes less time than divisions.
     const std::int64_t slice = unit == 0 ? 0 : unit / blocks_, block = unit == 0 ? 0 : unit % blocks_;
-    const std::int64_t plane = slice == 0 ? 0 : slice / c_.d.to, i = slice - plane * c_.d.to;
+    const std::int64_t plane = c_.d.to == 1 || slice == 0 ? slice : slice / c_.d.to, i = slice - plane * c_.d.to;
     if (is_first || (blocks_ > 1 && !repeats_)) list(repeats_ ? 0 : block, b);
     // Where windows lie side by side, all blocks are as the first one, further on.
     const std::int64_t past = repeats_ ? block * block_rows_ : 0;
@@ -286,7 +286,8 @@ class Pass {
     const std::int64_t n = t.results();
     // Columns that are read, and where they begin.
     const std::int64_t first = std::max<std::int64_t>(t.c0, 0), width = std::min(t.c1, c_.w.from) - first;
-    const std::int64_t from_row = (plane * c_.d.from + d.first) * c_.h.from + past * c_.h.num / c_.h.den;
+    const std::int64_t from_row =
+        (plane * c_.d.from + d.first) * c_.h.from + (past == 0 ? 0 : past * c_.h.num / c_.h.den);
     const T* const x = x_ + from_row * c_.w.from + first;
     T* const y = y_ + (slice * c_.h.to + past) * c_.w.to + t.o0;
     // Columns of the source are aligned.
@@ -334,10 +335,10 @@ class Pass {
     }
   }
 
-  /// Whether windows of a line lie side by side, and so do the lines: they are then as one.
+  /// Whether windows of a line lie side by side, and so do the lines, or what is kept of them: they are then as one.
   bool joins(const Tile& t) const {
     return kHasStrided && std::is_same_v<A, float> && (strided_ || way_ == Way::taps) && !add_ && !differs() &&
-           c_.w.is_tiled() && t.results() == c_.w.to;
+           c_.w.is_beside() && (c_.w.is_tiled() || !(one_row_ || reads_rows_)) && t.results() == c_.w.to;
   }
 
   /// Whether lines can be taken from the source, as they are.

@@ -20,10 +20,12 @@ struct Reads {
   /// How many positions any position reads, at least and at most; not of windows both dilated and strided.
   std::int64_t least() const { return parted(high - low); }
   std::int64_t most() const { return parted(high - low - 1) + 1; }
-  /// Whether position i reads `most()` positions from i num / den on, all inside the source, which is no longer.
-  bool is_tiled() const {
-    return step == 1 && dilation == 0 && low == 0 && den == 1 && high == num && from == to * num;
+  /// Whether position i reads the `num` positions from i num on, all inside the source.
+  bool is_beside() const {
+    return step == 1 && dilation == 0 && low == 0 && den == 1 && high == num && from >= to * num;
   }
+  /// The same of a source that is no longer.
+  bool is_tiled() const { return is_beside() && from == to * num; }
   /// Whether `den` positions beside each other read one, the next as many the next, and so all of the source.
   bool repeats_each() const {
     return step == 1 && dilation == 0 && low == 0 && num == 1 && high == den && to == from * den;
