@@ -31,11 +31,12 @@ class Pass {
         x_(x),
         y_(y),
         add_(add),
-        read_(bytes(c.d.from, c.h.from, c.w.from)),
-        filled_(bytes(c.d.to, c.h.to, c.w.to)),
+        read_(c.pool.bytes<T>(c.d.from, c.h.from, c.w.from)),
+        filled_(c.pool.bytes<T>(c.d.to, c.h.to, c.w.to)),
         streams_(filled_ >= static_cast<double>(beyond_caches)),
         is_far_(is_far()),
         ahead_(ahead()),
+        together_(planes_together(c, blocks_)),
         in_registers_(has_copies_ && !add && !streams_ && !differs() && way_ == Way::spread && c.w.least() == 1 &&
                       c.w.most() == 1 && c.w.to <= kRowVectors * kLanes<float>) {}
 
@@ -56,9 +57,6 @@ class Pass {
  private:
   using LineOf = Line<A, T>;
 
-  double bytes(std::int64_t d, std::int64_t h, std::int64_t w) const {
-    return double(d) * double(h) * double(w) * (double(c_.pool.planes) * sizeof(T));
-  }
   /// Whether rows that are read together, or those that are filled, are so many that caches hardly hold them.
   bool is_far() const {
     const bool many = c_.backward ? has_copies_ && !streams_ : one_row_ || c_.h.num >= 4 * c_.h.den;
@@ -132,7 +130,7 @@ class Pass {
     if (by_spans_) list_spans(w, t, lists_spans(), b.spans);
     prepare_factors(t, b);
     if (t.c0 < 0 || t.c1 > w.from || way_ == Way::sliding)
-      clear(b.columns, 3 * kSlack + std::min(kSpan, std::min(block_rows_, c_.h.to) * rounded_up<A>(t.columns())));
+      clear(b.columns, 3 * kSlack + std::min(kSpan, listed_rows() * rounded_up<A>(t.columns())));
   }
 
   [[gnu::noinline]] void prepare_factors(const Tile& t, Buffers<A, T>& b) const {
@@ -254,33 +252,38 @@ class Pass {
       if constexpr (std::is_same_v<A, double>) wide_units(first, last, b);
       return;
     }
-    const std::int64_t chunk = most >= c_.w.to ? last - first : 1;
-    for (std::int64_t unit = first; unit < last; unit += chunk)
+    const std::int64_t chunk = most >= c_.w.to ? last - first : together_;
+    for (std::int64_t unit = first, end; unit < last; unit = end) {
+      end = std::min(unit + chunk, last);
       for (std::int64_t o = 0; o < c_.w.to;) {
         const Tile t = tile_at(o, most);
         prepare(t, b);
-        for (std::int64_t u = unit; u < unit + chunk; ++u) tile_rows(t, u, u == unit, b);
+        for (std::int64_t u = unit; u < end; u += together_)
+          tile_rows(t, u, std::min(together_, end - u), u == unit, b);
         o = t.o1;
       }
+    }
   }
 
+  std::int64_t listed_rows() const { return std::min(block_rows_, c_.h.to * together_); }
   /// Lists the rows of a block.
   [[gnu::noinline]] void list(std::int64_t block, Buffers<A, T>& b) const {
     const std::int64_t first = block * block_rows_, last = std::min(first + block_rows_, c_.h.to);
     b.row_count =
         list_rows(c_.h, c_.backward, first, last, c_.w.from, c_.w.to, counts(c_.pool.h), c_.h.den > 1, b.rows);
+    if (together_ > 1) repeat_rows(c_, together_, b.rows, b.row_count);
   }
 
-  /// The rows of a unit, which is a block of a slice's rows.
-  void tile_rows(const Tile& t, std::int64_t unit, bool is_first, Buffers<A, T>& b) const {
+  /// The rows of a unit, which is a block of a slice's rows, or of some units together.
+  void tile_rows(const Tile& t, std::int64_t unit, std::int64_t units, bool is_first, Buffers<A, T>& b) const {
     // One unit is often all, and takes less time than divisions.
     const std::int64_t slice = unit == 0 ? 0 : unit / blocks_, block = unit == 0 ? 0 : unit % blocks_;
     const std::int64_t plane = c_.d.to == 1 || slice == 0 ? slice : slice / c_.d.to, i = slice - plane * c_.d.to;
     if (is_first || (blocks_ > 1 && !repeats_)) list(repeats_ ? 0 : block, b);
     // Where windows lie side by side, all blocks are as the first one, further on.
     const std::int64_t past = repeats_ ? block * block_rows_ : 0;
-    std::int64_t row_count = b.row_count;
-    if (repeats_ && block + 1 == blocks_) row_count = (c_.h.to - past) / b.rows[0].copies;
+    std::int64_t row_count = units == together_ ? b.row_count : units * c_.h.to;
+    if (repeats_ && blocks_ > 1 && block + 1 == blocks_) row_count = (c_.h.to - past) / b.rows[0].copies;
     const Taps d = slice_taps(i);
     const double d_count = !differs() ? 1 : c_.backward ? counts(c_.pool.d).same(d) : counted(c_.pool.d, i);
     const std::int64_t n = t.results();
@@ -294,10 +297,10 @@ class Pass {
     const std::int64_t margin = first - t.c0, pitch = joins(t) ? width : rounded_up<A>(t.columns());
     A* const columns = b.columns + kSlack + rounded_up<A>(margin) - margin;
     const bool is_staged = add_ || has_copies_;
-    std::int64_t batch =
-        way_ == Way::sliding
-            ? 1
-            : std::clamp<std::int64_t>(kBatch / std::max(pitch, is_staged ? results_pitch(n) : (n + 1) / 2), 1, kRows);
+    std::int64_t batch = way_ == Way::sliding
+                             ? 1
+                             : std::clamp<std::int64_t>(
+                                   kBatch / std::max(pitch, is_staged ? results_pitch<T>(n) : (n + 1) / 2), 1, kRows);
     if (is_far_) {
       const std::int64_t each = c_.backward ? n * b.rows->copies : width * b.rows->count;
       batch = std::clamp<std::int64_t>(kNearBatch / (each + 1), 1, batch);
@@ -373,9 +376,6 @@ class Pass {
       }
   }
 
-  /// How far rows of results lie apart where they are not stored where they belong at once.
-  static std::int64_t results_pitch(std::int64_t n) { return rounded_up<A>(n) + kFilled<true, T>; }
-
   /// What the lines are made of is summed, scaled and stored.
   [[gnu::noinline]] void finish_lines(const Tile& t, const Row* rows, std::int64_t count, Buffers<A, T>& b) const {
     const std::int64_t n = t.results(), joined = joins(t) ? count : 1;
@@ -383,12 +383,12 @@ class Pass {
     if constexpr (std::is_same_v<A, T> && std::is_same_v<T, float>)
       if (in_registers_) return spread_row_copies(b.lines, rows, count, n, b.spread, ahead_);
     T *to[kRows], *results = b.results;
-    for (std::int64_t l = 0; l < count; ++l, results += results_pitch(n)) {
+    for (std::int64_t l = 0; l < count; ++l, results += results_pitch<T>(n)) {
       to[l] = b.lines[l].to;
       b.lines[l].to = results;
     }
     store_lines(t, b.lines, count, n, b);
-    store_copies(b.results, results_pitch(n), n, to, rows, count, c_.w.to, add_, streams_);
+    store_copies(b.results, results_pitch<T>(n), n, to, rows, count, c_.w.to, add_, streams_);
   }
 
   /// The same of `count` lines of n results, which are stored once, where their lines say.
@@ -434,7 +434,7 @@ class Pass {
     for (std::int64_t unit = first; unit < last; ++unit) {
       const std::int64_t slice = unit / blocks_;
       list(unit % blocks_, b);
-      for (std::int64_t r = 0; r < b.row_count; ++r) wide_row(slice, b.rows[r]);
+      for (std::int64_t r = 0; r < b.row_count / together_; ++r) wide_row(slice, b.rows[r]);
     }
   }
 
@@ -493,7 +493,8 @@ class Pass {
   const bool streams_;          ///< whether results go past the caches
   const bool is_far_;
   const std::uintptr_t ahead_;
-  const bool in_registers_;  ///< whether rows of float32 that are stored several times stay in registers
+  const std::int64_t together_;  ///< planes whose rows are listed as one's
+  const bool in_registers_;      ///< whether rows of float32 that are stored several times stay in registers
 };
 
 }  // namespace taper::kernels::average

@@ -30,6 +30,12 @@ struct Pool {
   PoolAxis d = {}, h = {}, w = {};
   bool count_include_pad = false;
   double divisor = 0;  ///< the one divisor of all windows; 0 when it differs between windows
+
+  /// Of planes of so many elements.
+  template <class T>
+  double bytes(std::int64_t depth, std::int64_t height, std::int64_t width) const {
+    return double(depth) * double(height) * double(width) * (double(planes) * sizeof(T));
+  }
 };
 
 /// How the sums along a row are taken, `spread` backward alone; see the loops in avg_pool_loops.hpp.
@@ -109,6 +115,12 @@ inline constexpr bool kHasSmall = kVectorWidth > 16;
 template <class A>
 std::int64_t rounded_up(std::int64_t n) {
   return (n + kLanes<A> - 1) / kLanes<A> * kLanes<A>;
+}
+
+/// How far rows of results lie apart where they are not stored where they belong at once.
+template <class T>
+std::int64_t results_pitch(std::int64_t n) {
+  return rounded_up<T>(n) + kFilled<true, T>;
 }
 
 /// Results [o0, o1) of a row, and the columns [c0, c1) that they read, some of which may be beside the source.
@@ -199,6 +211,22 @@ inline std::int64_t count_of(const Taps& t) {
       rows[at] = row;
     }
   return n;
+}
+
+/// Planes whose rows are listed as one's, where they are few: small planes take no longer than what is found out about
+/// each list.
+TAPER_FOR_SIZE inline std::int64_t planes_together(const Course& c, std::int64_t blocks) {
+  if (blocks > 1 || !c.d.takes_one() || c.d.to != 1 || c.h.den > 1 || c.pool.divisor == 0 || c.h.to == 0) return 1;
+  return std::max<std::int64_t>(std::min(kRows / c.h.to, c.pool.planes), 1);
+}
+
+/// Repeats the list of a plane's rows for those behind it, up to so many planes.
+TAPER_FOR_SIZE inline void repeat_rows(const Course& c, std::int64_t planes, Row* rows, std::int64_t& count) {
+  const std::int64_t own = count, from = c.d.from * c.h.from * c.w.from, to = c.h.to * c.w.to;
+  for (; count < planes * own; ++count) {
+    rows[count] = rows[count - own];
+    rows[count].from += from, rows[count].to += to;
+  }
 }
 
 /// Lists where the windows of a tile lie in its columns; what they have beside the source too unless `clips`.

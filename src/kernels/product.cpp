@@ -179,8 +179,8 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
       while (half && all[height - 1].half == nullptr) --height;
       const TileWidths<T>& tiles_of_height = all[height - 1];
       // Such a tile takes all chains at once, of which it may also add the sum.
-      const bool joins = tiles_of_height.chains != nullptr && whole && depth > kChain<T> && lookups == kNeither &&
-                         width == kMainWidth && x.b_step == kPanel<T>;
+      const bool joins = kJoinsChains<T> && tiles_of_height.chains != nullptr && whole && depth > kChain<T> &&
+                         lookups == kNeither && width == kMainWidth && x.b_step == kPanel<T>;
       const TileFunction<T> multiply = joins ? tiles_of_height.chains : tiles_of_height.tile(half ? 0 : width, lookups);
       const std::int64_t together =
           half ? 1 : tiles_together(n < taller ? taller - n : tiles - n, (at_once || joins) && !far && ahead.is_idle());

@@ -278,6 +278,10 @@ void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t e
   } while (kRuns && --count > 0);
 }
 
+/// Whether the tallest tiles sum several chains in one call: those that large products of float32 are made of.
+template <class T>
+inline constexpr bool kJoinsChains = kRuns && sizeof(T) == sizeof(float);
+
 /// y = y + sum for rows of `kMainWidth` vectors; `to` is y's first one.
 template <class T>
 [[gnu::noinline]] void add_rows(const T* sum, std::int64_t rows, T* to, const Vectors<T>& y) {
@@ -374,7 +378,7 @@ constexpr TileWidths<T> tile_widths() {
     constexpr bool single = sizeof(T) == sizeof(float);
     if constexpr (single || kVectorWidth == 32 || R == 6)
       tiles.main[kNeither] = multiply_tiles<T, R, kMainWidth, kNeither>;
-    if constexpr (single && kRuns && R == kTileRows<T>) tiles.chains = multiply_chains<T, R>;
+    if constexpr (kJoinsChains<T> && R == kTileRows<T>) tiles.chains = multiply_chains<T, R>;
     if constexpr (single && (kVectorWidth == 32 || R == 6)) tiles.main[kB] = multiply_tiles<T, R, kMainWidth, kB>;
   }
   return tiles;
