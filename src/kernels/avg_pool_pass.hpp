@@ -297,10 +297,9 @@ class Pass {
     const std::int64_t margin = first - t.c0, pitch = joins(t) ? width : rounded_up<A>(t.columns());
     A* const columns = b.columns + kSlack + rounded_up<A>(margin) - margin;
     const bool is_staged = add_ || has_copies_;
-    std::int64_t batch = way_ == Way::sliding
-                             ? 1
-                             : std::clamp<std::int64_t>(
-                                   kBatch / std::max(pitch, is_staged ? results_pitch<T>(n) : (n + 1) / 2), 1, kRows);
+    const std::int64_t filled = is_staged ? results_pitch<T>(n) : (n + 1) / 2;
+    std::int64_t batch =
+        way_ == Way::sliding ? 1 : std::clamp<std::int64_t>(kBatch / std::max(pitch, filled), 1, kRows);
     if (is_far_) {
       const std::int64_t each = c_.backward ? n * b.rows->copies : width * b.rows->count;
       batch = std::clamp<std::int64_t>(kNearBatch / (each + 1), 1, batch);
