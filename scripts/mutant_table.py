@@ -121,9 +121,10 @@ def average_pools():
                  "load_first<float>(at, last - 1)", "windows of at most sixteen*")
     yield Mutant("the third of four rows for the fourth", columns, "(r < 3 ? r * down : thrice)",
                  "(r < 3 ? r * down : 2 * down)", "windows of at most sixteen*")
-    yield Mutant("rows under windows side by side one apart", "src/kernels/avg_pool_plan.hpp", "row.from += count * from_width;",
+    plan = "src/kernels/avg_pool_plan.hpp"
+    yield Mutant("rows under windows side by side one apart", plan, "row.from += count * from_width;",
                  "row.from += from_width;", "*pool*")
-    yield Mutant("gradients of windows side by side spread over one row", "src/kernels/avg_pool_plan.hpp",
+    yield Mutant("gradients of windows side by side spread over one row", plan,
                  "row.to += copies * to_width;", "row.to += to_width;", "*pool*")
     yield Mutant("columns in front of the last ones left out", columns, "step, kAll, blocks, 0,", "step, kAll, blocks - 1, 0,",
                  "windows of at most sixteen*")
@@ -131,8 +132,7 @@ def average_pools():
                  "           c_.w.is_beside() && (", "           (", "*pool*")
     yield Mutant("lines of a longer source joined where they lie", "src/kernels/avg_pool_pass.hpp",
                  "(c_.w.is_tiled() || !(one_row_ || reads_rows_))", "(c_.w.is_tiled() || true)", "*pool*")
-    together = "src/kernels/avg_pool_plan.hpp"
-    yield Mutant("planes listed together without their depth", together,
+    yield Mutant("planes listed together without their depth", plan,
                  "from = c.d.from * c.h.from * c.w.from, to", "from = c.h.from * c.w.from, to", "*pool*")
     yield Mutant("as many planes' rows as are listed where fewer are left", "src/kernels/avg_pool_pass.hpp",
                  "units == together_ ? b.row_count : units * c_.h.to", "b.row_count", "*pool*")

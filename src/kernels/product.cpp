@@ -120,16 +120,15 @@ struct OwnedScratch : Scratch<T> {
 template <class T>
 void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const ListedOperands<T>& x, T* c,
                     std::int64_t ldc, bool add) {
-  alignas(kVectorWidth) static constexpr T kZeros[kLanes<T>] = {};
   alignas(kVectorWidth) T bias[kBlockRows * kLanes<T>];
-  Vectors<const T> from{kZeros, 0, kSame};
+  Vectors<const T> from = kZeroRows<T>;
   if (x.bias != nullptr) {
     for (std::int64_t r = 0; r < rows; ++r) store(x.bias[r] - Vector<T>{}, bias + r * kLanes<T>);
     from = {bias, kLanes<T>, kSame};
   }
   // Of each width tiles as tall as each other. The rows run inside the columns, so that the tile's columns of b stay in
   // the nearest caches.
-  const TileWidths<T>* const all = all_tiles<T>(std::make_integer_sequence<int, kTileRows<T>>());
+  const TileWidths<T>* const all = all_tiles<T>();
   const bool apart = !is_pages_apart<T>(ldc) && !is_pages_apart<T>(x.a_row);
   const auto highest = [apart](int w) { return tallest<T>(w, apart); };
   const std::int64_t vectors = ceil_div(columns, kLanes<T>), last = vectors - 1;
@@ -214,13 +213,12 @@ template <class T>
 bool multiply_even(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& x, T* c,
                    std::int64_t ldc, bool add) {
   constexpr std::int64_t height = kTileRows<T>, width = kMainWidth * kLanes<T>;
-  const std::int64_t tiles = (rows + height - 1) / height, taller = rows - tiles * (height - 1);
+  const std::int64_t tiles = ceil_div(rows, height), taller = rows - tiles * (height - 1);
   if (taller < 0 || columns % width != 0 || depth > kChain<T> || x.a.column != 1 || x.row_bias != nullptr) return false;
-  alignas(kVectorWidth) static constexpr T kZeros[kLanes<T>] = {};
-  const TileWidths<T>* const all = all_tiles<T>(std::make_integer_sequence<int, kTileRows<T>>());
+  const TileWidths<T>* const all = all_tiles<T>();
   const Vectors<const T> from = add                 ? Vectors<const T>{c, ldc, kSide<T>}
                                 : x.bias != nullptr ? Vectors<const T>{x.bias, 0, kSide<T>}
-                                                    : Vectors<const T>{kZeros, 0, kSame};
+                                                    : kZeroRows<T>;
   RegisterTile<T> tile{nullptr, x.a.row,  nullptr, 1, nullptr, nullptr, x.b.row, nullptr, from, {c, ldc, kSide<T>},
                        false,   x.a.data, x.b.data};
   for (std::int64_t j = 0; j < columns; j += width) {

@@ -27,8 +27,7 @@ struct RowOperands {
 template <class T>
 [[gnu::noinline]] void multiply_rows(std::int64_t rows, std::int64_t vectors, std::int64_t depth,
                                      const RowOperands<T>& x, T* c, bool add) {
-  alignas(kVectorWidth) static constexpr T kZeros[kLanes<T>] = {};
-  const TileWidths<T>* const all = all_tiles<T>(std::make_integer_sequence<int, kTileRows<T>>());
+  const TileWidths<T>* const all = all_tiles<T>();
   const int lookups = lookups_of(x.a_step, x.b_step);
   const std::int64_t row = vectors * kLanes<T>;
   int width = kMainWidth;
@@ -52,7 +51,7 @@ template <class T>
                          x.b_term,
                          x.b_step,
                          kSide<T>,
-                         {kZeros, 0, kSame},
+                         kZeroRows<T>,
                          {to, row, kSide<T>},
                          false,
                          nullptr,

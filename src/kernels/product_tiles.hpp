@@ -84,6 +84,12 @@ static constexpr std::int64_t kSide[8] = {
     0, kLanes<T>, 2 * kLanes<T>, 3 * kLanes<T>, 4 * kLanes<T>, 5 * kLanes<T>, 6 * kLanes<T>, 7 * kLanes<T>};
 inline constexpr std::int64_t kSame[8] = {};
 
+/// Zeros, with which sums begin that begin with nothing else, whatever their row and vector.
+template <class T>
+alignas(kVectorWidth) static constexpr T kZeros[kLanes<T>] = {};
+template <class T>
+static constexpr Vectors<const T> kZeroRows{kZeros<T>, 0, kSame};
+
 /// What a tile multiplies, as in `ListedOperands`, and where its sums go: to = from + the sum, or, of several chains,
 /// to = to + (from + the sum) if it `adds`.
 template <class T>
@@ -387,6 +393,10 @@ template <class T, int... I>
 const TileWidths<T>* all_tiles(std::integer_sequence<int, I...>) {
   static constexpr TileWidths<T> kTiles[] = {tile_widths<T, I + 1>()...};
   return kTiles;
+}
+template <class T>
+const TileWidths<T>* all_tiles() {
+  return all_tiles<T>(std::make_integer_sequence<int, kTileRows<T>>());
 }
 
 /// Brings the lines of two matrices near, some at a time.
