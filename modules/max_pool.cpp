@@ -178,17 +178,17 @@ template <class O>
 }
 
 template <class O>
-Shape MaxPoolLayer<O>::infer(O& options, std::span<const Shape> inputs) {
+[[gnu::cold]] Shape MaxPoolLayer<O>::infer(O& options, std::span<const Shape> inputs) {
   return maximum_shape(options, inputs[0]);
 }
 
 template <class O>
-std::vector<std::string> MaxPoolLayer<O>::further_outputs(const O& options) {
+[[gnu::cold]] std::vector<std::string> MaxPoolLayer<O>::further_outputs(const O& options) {
   return options.return_indices ? std::vector<std::string>{"indices"} : std::vector<std::string>{};
 }
 
 template <class O>
-std::vector<Outline> MaxPoolLayer<O>::infer_further(const O& options, std::span<const Shape> inputs) {
+[[gnu::cold]] std::vector<Outline> MaxPoolLayer<O>::infer_further(const O& options, std::span<const Shape> inputs) {
   if (!options.return_indices) return {};
   return {{maximum_shape(options, inputs[0]), Elements::int64}};
 }
@@ -209,7 +209,7 @@ constexpr Field kReturnIndices{"return_indices", "offer where the values come fr
 }  // namespace
 
 template <int N>
-void fields(MaxPoolOptions<N>& o, FieldVisitor& visit) {
+[[gnu::cold]] void fields(MaxPoolOptions<N>& o, FieldVisitor& visit) {
   visit({"kernel_size", "extent of the window", kPositive, true}, o.kernel_size);
   visit({"stride", "distance between windows; null: the kernel size", kPositive}, o.stride);
   visit({"padding", "never chosen, on both sides, at most half the kernel size", kNonNegative}, o.padding);
@@ -219,7 +219,7 @@ void fields(MaxPoolOptions<N>& o, FieldVisitor& visit) {
 }
 
 template <int N>
-void fields(AdaptiveMaxPoolOptions<N>& o, FieldVisitor& visit) {
+[[gnu::cold]] void fields(AdaptiveMaxPoolOptions<N>& o, FieldVisitor& visit) {
   visit({"output_size", N == 1 ? "extent of the output" : "extents of the output; null keeps the input's", kNonNegative,
          true},
         o.output_size);
@@ -235,7 +235,7 @@ template void fields(AdaptiveMaxPool3dOptions&, FieldVisitor&);
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-void add_max_pool_layers(std::vector<LayerType>& types) {
+[[gnu::cold]] void add_max_pool_layers(std::vector<LayerType>& types) {
   add_layer<MaxPool1d>(types, "The largest elements of windows over the last dimension: [N, C, L] -> [N, C, L'].",
                        R"({"kernel_size": 3, "stride": 2, "padding": 1, "return_indices": true})", {{2, 3, 11}});
   add_layer<MaxPool2d>(types, "The largest elements of windows over height and width: [N, C, H, W] -> [N, C, H', W'].",

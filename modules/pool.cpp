@@ -136,7 +136,7 @@ Tensor AveragePool<O>::forward(const Tensor& x) {
 }
 
 template <class O>
-Shape AveragePool<O>::infer(O& options, std::span<const Shape> inputs) {
+[[gnu::cold]] Shape AveragePool<O>::infer(O& options, std::span<const Shape> inputs) {
   AverageParams<O> params;
   return average_geometry(options, inputs[0], params);
 }
@@ -162,7 +162,7 @@ namespace {
 
 // The fields that all sliding average pools share.
 template <class Options>
-void sliding_fields(Options& o, FieldVisitor& visit) {
+[[gnu::cold]] void sliding_fields(Options& o, FieldVisitor& visit) {
   visit({"kernel_size", "extent of the window", kPositive, true}, o.kernel_size);
   visit({"stride", "distance between windows; null: the kernel size", kPositive}, o.stride);
   visit({"padding",
@@ -176,32 +176,32 @@ void sliding_fields(Options& o, FieldVisitor& visit) {
 }
 
 template <class Options>
-void sliding_fields_with_divisor(Options& o, FieldVisitor& visit) {
+[[gnu::cold]] void sliding_fields_with_divisor(Options& o, FieldVisitor& visit) {
   sliding_fields(o, visit);
   visit({"divisor_override", "divide by this number instead of the counted positions", kPositive}, o.divisor_override);
 }
 
 }  // namespace
 
-void fields(AvgPool1dOptions& o, FieldVisitor& visit) { sliding_fields(o, visit); }
-void fields(AvgPool2dOptions& o, FieldVisitor& visit) { sliding_fields_with_divisor(o, visit); }
-void fields(AvgPool3dOptions& o, FieldVisitor& visit) { sliding_fields_with_divisor(o, visit); }
+[[gnu::cold]] void fields(AvgPool1dOptions& o, FieldVisitor& visit) { sliding_fields(o, visit); }
+[[gnu::cold]] void fields(AvgPool2dOptions& o, FieldVisitor& visit) { sliding_fields_with_divisor(o, visit); }
+[[gnu::cold]] void fields(AvgPool3dOptions& o, FieldVisitor& visit) { sliding_fields_with_divisor(o, visit); }
 
-void fields(AdaptiveAvgPool1dOptions& o, FieldVisitor& visit) {
+[[gnu::cold]] void fields(AdaptiveAvgPool1dOptions& o, FieldVisitor& visit) {
   visit({"output_size", "extent of the output", kNonNegative, true}, o.output_size);
 }
 
-void fields(AdaptiveAvgPool2dOptions& o, FieldVisitor& visit) {
+[[gnu::cold]] void fields(AdaptiveAvgPool2dOptions& o, FieldVisitor& visit) {
   visit({"output_size", "extents of the output; null keeps the input's", kNonNegative, true}, o.output_size);
 }
 
-void fields(AdaptiveAvgPool3dOptions& o, FieldVisitor& visit) {
+[[gnu::cold]] void fields(AdaptiveAvgPool3dOptions& o, FieldVisitor& visit) {
   visit({"output_size", "extents of the output; null keeps the input's", kNonNegative, true}, o.output_size);
 }
 
 // --- catalogue ------------------------------------------------------------------------------------------------------
 
-void add_pool_layers(std::vector<LayerType>& types) {
+[[gnu::cold]] void add_pool_layers(std::vector<LayerType>& types) {
   add_layer<AvgPool1d>(types, "Averages windows over the last dimension: [N, C, L] -> [N, C, L'].",
                        R"({"kernel_size": 3, "stride": 2, "padding": 1})", {{2, 3, 11}});
   add_layer<AvgPool2d>(types, "Averages windows over height and width: [N, C, H, W] -> [N, C, H', W'].",

@@ -725,7 +725,23 @@ def max_pools():
     yield Mutant("many windows' gradients summed as few", gradients, "return most <= 8;", "return true;",
                  "a gradient that many windows send*")
     beside = "windows side by side give*"
-    yield Mutant("indices of 64 bits cut to 32", gradients, "front | Places(behind != 0)", "front", beside)
+    gather, apart = "src/kernels/max_pool_gather.hpp", "windows one step apart*"
+    yield Mutant("indices of 64 bits cut to 32", gather, "front | Places(behind != 0)", "front", f"{beside},{apart}")
+    yield Mutant("few indices of 64 bits cut to 32", gather, "index[i] >> 31 == 0 ? static_cast<std::int32_t>(index[i]) : -1",
+                 "static_cast<std::int32_t>(index[i])", apart)
+    yield Mutant("windows of the row before behind a row", gather, "skip(at + n, at + n + 1);", "", apart)
+    yield Mutant("windows in front of the first row", gather, "choices.skip(0, at);", "", apart)
+    yield Mutant("windows above the first row", gather, "choices.skip(at, at + (top - down.first) * plan.pitch);", "", apart)
+    yield Mutant("windows below the last row", gather,
+                 "choices.skip(at + (bottom - down.first) * plan.pitch, at + slice);", "", apart)
+    yield Mutant("rows of windows as long as those of positions", gather, "p.w.out == plan.pitch", "true", apart)
+    yield Mutant("the windows beside a part of a row left out", gather, "pitch = width + kNext", "pitch = width", apart)
+    yield Mutant("gradients of windows one step apart not added", gather,
+                 "if (add) sum[0] += load(to + i), sum[1] += load(to + i + N);", "", apart)
+    yield Mutant("the last gradients of windows one step apart not added", gather, "add ? to[i + k] + some[k] : some[k]",
+                 "some[k]", apart)
+    yield Mutant("sums of many rows' gradients in float32", gather, "count(around(p.d)) * count(around(p.h)) <= kMostRows",
+                 "count(around(p.d)) <= kMostRows", "gradients of nine rows*")
     yield Mutant("the last vector of windows side by side behind the row", gradients,
                  "const std::int64_t o = std::min(block, out - N);", "const std::int64_t o = block;", beside)
     yield Mutant("halves of windows side by side exchanged", gradients, "kHalf * 2 + l % kPart / 2",

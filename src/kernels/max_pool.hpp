@@ -20,9 +20,9 @@ void adaptive_max_pool(const AdaptivePoolParams& p, const T* x, T* y, std::int64
 /// gradients go nowhere. NaN stays.
 void keep_positive(std::int64_t n, float* y, std::int64_t* index);
 
-/// Each input position takes the sum, in double where there may be more than eight, of the gradients of the outputs it
-/// was chosen for; 0 where there are none. `add` adds to `dx` instead of overwriting it. `index` is what the forward
-/// wrote; one that is outside its window's plane is passed over.
+/// Each input position takes the sum of the gradients of the outputs it was chosen for, in double where one of them
+/// might be in more than seven sums that are rounded; 0 where there are none. `add` adds to `dx` instead of overwriting
+/// it. `index` is what the forward wrote; one that is outside its window's plane is passed over.
 template <class T>
 void max_pool_backward(const SlidingPoolParams& p, const T* dy, const std::int64_t* index, T* dx, bool add);
 template <class T>

@@ -7,6 +7,7 @@
 #include "kernels/ceil_div.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/max_pool.hpp"
+#include "kernels/max_pool_gather.hpp"
 #include "kernels/max_pool_pairs.hpp"
 #include "kernels/max_pool_plan.hpp"
 #include "kernels/parallel.hpp"
@@ -23,7 +24,7 @@ IndexRange outputs_over(const PoolAxis& axis, std::int64_t first, std::int64_t l
   return {axis.over(first).first, axis.over(last - 1).last};
 }
 
-/// Whether a position lies in so few windows that the sum of their gradients needs no double.
+/// Whether a position lies in so few windows, eight, that the sum of their gradients needs no double.
 TAPER_FOR_SIZE bool is_in_few(const MaxPool& p) {
   std::int64_t most = 1;
   for (const PoolAxis* axis : {&p.d, &p.h, &p.w}) {
@@ -115,22 +116,37 @@ class PoolBlocks {
   std::uintptr_t read_ahead_ = 0, fill_ahead_ = 0;
 };
 
-/// dx_i = sum of dy_o over the outputs o with index_o = i, block by block, output by output.
+/// Calls run(unit, dy, index, dx) for all units of each plane, with what belongs to the plane.
+template <class T, class Run>
+void for_units(const MaxPool& p, std::int64_t units, const T* dy, const std::int64_t* index, T* dx, const Run& run) {
+  const std::int64_t size = p.size(), outputs = p.outputs();
+  parallel_for(p.planes * units, (size + 8 * outputs) / units, [=, &run](std::int64_t first, std::int64_t last) {
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      const std::int64_t plane = unit / units;
+      run(unit % units, dy + plane * outputs, index + plane * outputs, dx + plane * size);
+    }
+  });
+}
+
+/// dx_i = sum of dy_o over the outputs o with index_o = i.
 template <class T>
 void scatter(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
-  const std::int64_t size = p.d.in * p.h.in * p.w.in, outputs = p.d.out * p.h.out * p.w.out;
-  const double bytes = double(p.planes) * (double(size + outputs) * sizeof(T) + double(outputs) * sizeof *index);
+  const double bytes = p.gradient_bytes(sizeof(T));
+  if constexpr (std::is_same_v<T, float> && kVectorWidth > 16)
+    if (GatherPlan::suits(p)) {
+      const GatherPlan plan(p, bytes);
+      return for_units(p, plan.units, dy, index, dx,
+                       [&](std::int64_t unit, const float* gradients, const std::int64_t* chosen, float* to) {
+                         gather_unit(p, plan, unit, gradients, chosen, to, add);
+                       });
+    }
   const PoolBlocks blocks(p, bytes);
-  const auto run = is_in_few(p) ? backward_few<T> : backward_block<T>;
-  parallel_for(p.planes * blocks.count, (size + 8 * outputs) / blocks.count,
-               [=, &p, &blocks](std::int64_t first, std::int64_t last) {
-                 Block block = blocks.at(0);  // the only one of small planes
-                 for (std::int64_t unit = first; unit < last; ++unit) {
-                   const std::int64_t plane = unit / blocks.count;
-                   if (blocks.count > 1) block = blocks.at(unit % blocks.count);
-                   run(p, block, dy + plane * outputs, index + plane * outputs, dx + plane * size, add);
-                 }
-               });
+  const Block only = blocks.at(0);
+  const auto add_to = is_in_few(p) ? backward_few<T> : backward_block<T>;
+  for_units(p, blocks.count, dy, index, dx,
+            [&](std::int64_t unit, const T* gradients, const std::int64_t* chosen, T* to) {
+              add_to(p, unit == 0 ? only : blocks.at(unit), gradients, chosen, to, add);
+            });
 }
 
 /// The rows of the input that windows beside each other cover: how far each lies behind their first.
@@ -195,20 +211,14 @@ void spread_row(const WindowRows& rows, std::int64_t out, const float* dy, const
   constexpr int N = kLanes<float>;
   using Place = std::int32_t;
   using Places = typename Several<Place, N>::type;
-  using Pairs = PairLanes<float, N>;
   using Windows = WindowLanes<K>;
   Places corners;
   for (int l = 0; l < N; ++l) corners[l] = static_cast<Place>(l * K);
   for (std::int64_t block = 0; block < out; block += N) {
     // The last vector overlaps the one before, which changes nothing.
     const std::int64_t o = std::min(block, out - N);
-    // The halves of each number: those in front are places where the others are 0. Floats are moved in fewer steps.
-    const auto* const numbers = reinterpret_cast<const float*>(index + o);
-    const auto low = several_at<float, N>(numbers), high = several_at<float, N>(numbers + N);
-    const auto front = Places(Pairs::template of_pairs<0>(low, high)),
-               behind = Places(Pairs::template of_pairs<1>(low, high));
     // Counted from the first element of the window.
-    const Places chosen = Windows::of(Pairs::ordered(front | Places(behind != 0))) - Windows::of(corners) -
+    const Places chosen = Windows::of(narrow_places<N>(index + o)) - Windows::of(corners) -
                           static_cast<Place>(place + o * K),
                  gradient = Windows::of(several_at<Place, N>(reinterpret_cast<const Place*>(dy + o)));
     for (int r = 0; r < rows.count; ++r) {
@@ -224,7 +234,7 @@ void spread_row(const WindowRows& rows, std::int64_t out, const float* dy, const
 }
 
 [[gnu::noinline]] void spread(const MaxPool& p, const float* dy, const std::int64_t* index, float* dx) {
-  const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in, each = size / rows;
+  const std::int64_t rows = p.d.out * p.h.out, size = p.size(), each = size / rows;
   parallel_for(p.planes * rows, each, [=, &p, of_windows = WindowRows(p)](std::int64_t first, std::int64_t last) {
     const auto run = p.w.window.kernel == 2 ? spread_row<2> : spread_row<4>;
     const std::int64_t down = p.h.window.kernel * p.w.in, deep = (p.d.window.kernel - 1) * p.h.in * p.w.in;

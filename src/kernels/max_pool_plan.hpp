@@ -18,6 +18,13 @@ struct MaxPool {
   bool is_one_row() const { return d.window.kernel == 1 && h.window.kernel == 1 && !d.is_adaptive && !h.is_adaptive; }
   /// How many there are to choose from.
   double elements() const { return double(planes * d.in) * double(h.in * w.in); }
+  /// Positions of a plane, and its windows.
+  std::int64_t size() const { return d.in * h.in * w.in; }
+  std::int64_t outputs() const { return d.out * h.out * w.out; }
+  /// Bytes that gradients and places take where an element takes so many.
+  double gradient_bytes(std::size_t each) const {
+    return double(planes) * (double(size() + outputs()) * double(each) + double(outputs()) * sizeof(std::int64_t));
+  }
   /// Elements that a window chooses from, or a few of a long one's, which are chosen from together.
   std::int64_t choices() const {
     std::int64_t n = 1;
@@ -26,7 +33,7 @@ struct MaxPool {
     return std::min<std::int64_t>(n, 64);
   }
   /// Whether a place in a plane and some strides together stay below 2^31.
-  bool has_narrow_places() const { return d.in * h.in * w.in < std::int64_t{1} << 30; }
+  bool has_narrow_places() const { return size() < std::int64_t{1} << 30; }
 };
 
 TAPER_FOR_SIZE inline MaxPool make_max_pool(const SlidingPoolParams& q) {
