@@ -689,6 +689,27 @@ def max_pools():
     yield Mutant("a NaN of windows two columns apart lost without places", halves, "best = v == v ? best : v;", "",
                  "*max pool*," + short)
     yield Mutant("slices of a window as if they were its rows", halves, "at += skip, line +=", "line +=", short)
+    separable = "src/kernels/max_pool_separable.hpp"
+    narrow, beside_planes = "rows of any number of windows a column*", "windows a column or two apart read*"
+    yield Mutant("the last of equal columns or rows", separable, "where = v >= best ? at : where;", "where = v > best ? at : where;",
+                 narrow)
+    yield Mutant("the zero of a later row or column", separable, "_mm256_max_ps(best, v)", "_mm256_max_ps(v, best)", "values are*")
+    yield Mutant("columns beside the row in windows three wide", separable, "_mm256_min_ps(borders->bound[k], column)", "column",
+                 narrow)
+    yield Mutant("places of padding where columns are no larger", separable, "where = where > least ? where : least;", "", narrow)
+    yield Mutant("a NaN of the first two columns missed", separable, "_mm256_cmp_ps(first, second, _CMP_UNORD_Q)",
+                 "_mm256_cmp_ps(first, first, _CMP_UNORD_Q)", narrow)
+    yield Mutant("a NaN of the third column missed", separable, "_mm256_cmp_ps(third, third, _CMP_UNORD_Q)",
+                 "_mm256_cmp_ps(third, third, _CMP_FALSE_OQ)", narrow)
+    yield Mutant("rows of windows taller than three cut", separable,
+                 "for (std::int64_t r = 3; r < tall; ++r) add(a + v - r * row);", "", "rows\\, windows and planes*")
+    yield Mutant("a vector written behind the results", separable, "if (left < N) {", "if (false) {", beside_planes)
+    yield Mutant("a row read in front of the planes", separable, "if (at < 0 || at + reach > all) {",
+                 "if (at + reach > all) {", beside_planes)
+    yield Mutant("a row read behind the planes", separable, "if (at < 0 || at + reach > all) {", "if (at < 0) {", beside_planes)
+    yield Mutant("as many rows of windows as of elements", separable, "(maxima.room() - down.kernel) / down.stride + 1",
+                 "maxima.room()", "rows\\, windows and planes*")
+    yield Mutant("windows too tall to have room", separable, "p.h.window.kernel <= SeparableMaxima::kRows &&", "", "rows\\, windows and planes*")
     yield Mutant("the last of equals wins", pairs, "return (v > best) | (v != v);", "return (v >= best) | (v != v);",
                  "*max pool*")
     yield Mutant("NaN loses", pairs, "return (v > best) | (v != v);", "return v > best;", "*NaN*")

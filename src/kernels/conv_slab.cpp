@@ -65,7 +65,7 @@ template <int kOdd, int... L>
 /// stored whole. What goes beyond a line is written again with the next.
 class ShortLines {
  public:
-  static constexpr std::int64_t kMost = 4 * kLanes<float>;
+  static constexpr std::int64_t kMost = 8 * kLanes<float>;
 
   ShortLines(std::int64_t n, std::int64_t skip, std::int64_t end)
       : n_(n), before_(skip), behind_(n + kLanes<float> - end) {
@@ -83,11 +83,15 @@ class ShortLines {
       return;
     }
     for (std::int64_t l = 0; l < count; ++l, x += pitch, y += n_)
-      for (std::int64_t i = 0; i < n_; i += kLanes<float>)
-        store(load_lanes(lanes_[i / kLanes<float>], x + i, amid(l)), y + i);
+      amid(l) ? copy_line(x, y, true) : copy_line(x, y, false);
   }
 
  private:
+  [[gnu::always_inline]] void copy_line(const float* x, float* y, bool is_amid) const {
+    const LaneMask* lanes = lanes_;
+    for (std::int64_t i = 0; i < n_; i += kLanes<float>, ++lanes) store(load_lanes(*lanes, x + i, is_amid), y + i);
+  }
+
   std::int64_t n_, before_, behind_;
   LaneMask lanes_[kMost / kLanes<float>];
 };

@@ -11,6 +11,7 @@
 #include "kernels/max_pool_lines.hpp"
 #include "kernels/max_pool_plan.hpp"
 #include "kernels/max_pool_rows.hpp"
+#include "kernels/max_pool_separable.hpp"
 #include "kernels/parallel.hpp"
 
 namespace taper::kernels {
@@ -120,14 +121,13 @@ Taps taps_at(const PoolAxis& axis, std::int64_t o) {
   return {b.first, b.last, 1};
 }
 
-/// Whether rows of windows have loops of their own, for finite elements.
+/// Whether rows of windows have loops of their own, for elements without NaN or finite ones.
 template <class T>
 bool is_small(const MaxPool& p) {
   const Window1d& w = p.w.window;
   return kVectorWidth > 16 && std::is_same_v<T, float> && !p.d.is_adaptive && !p.h.is_adaptive && !p.w.is_adaptive &&
-         p.d.window.dilation == 1 && p.h.window.dilation == 1 && w.dilation == 1 &&
-         (w.stride == 2 || (w.stride == 1 && kVectorWidth == 64)) && (w.kernel == 2 || w.kernel == 3) &&
-         w.padding_left <= 1 && p.has_narrow_places();
+         p.d.window.dilation == 1 && p.h.window.dilation == 1 && w.dilation == 1 && w.stride <= 2 &&
+         (w.kernel == 2 || w.kernel == 3) && w.padding_left <= 1 && p.has_narrow_places();
 }
 
 /// The rows [h, h + count) of windows over the slices `d`; returns whether there are loops and all elements are finite.
@@ -192,6 +192,13 @@ TAPER_FOR_SIZE void pool_rows(const MaxPool& p, std::int64_t first, std::int64_t
     }
 }
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+/// The same for windows that have loops of their own.
+void pool_some(const MaxPool& p, std::int64_t first, std::int64_t last, const float* x, float* y, std::int64_t* index) {
+  pool_separably(p, first, last, x, y, index, pool_rows<float>);
+}
+#endif
+
 /// Whether windows are four neighbours in one row, side by side, which are taken as pairs of pairs.
 template <class T>
 bool is_in_quads(const MaxPool& p) {
@@ -252,7 +259,12 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
     if constexpr (std::is_same_v<T, float>)
       if (index != nullptr) several = pool_lines<true, T>;
   } else if constexpr (std::is_same_v<T, float>) {
-    if (is_small<T>(p)) row = nullptr, several = pool_by_halves;
+    if (is_small<T>(p)) {
+      if (is_separable(p))
+        row = nullptr, several = pool_some;
+      else if (p.w.window.stride == 2)
+        row = nullptr, several = pool_by_halves;
+    }
   }
 #endif
   const bool is_far = p.elements() * sizeof(T) >= kFarRead;

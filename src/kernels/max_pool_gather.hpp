@@ -81,7 +81,7 @@ struct RowsAround {
 /// The sums of the gradients of `n` positions, which follow each other from `place` of a plane on. `first` is the
 /// first window around the first position; each of the next positions has the next window. Meanwhile it asks for what
 /// will be read next.
-[[gnu::noinline]] static void gather_run(const RowsAround& around, const std::int32_t* first, std::int64_t place,
+[[gnu::noinline]] inline void gather_run(const RowsAround& around, const std::int32_t* first, std::int64_t place,
                                          std::int64_t n, float* to, bool add, const std::int64_t* next_index,
                                          const float* next_dy) {
   constexpr int N = kLanes<float>;
@@ -160,7 +160,7 @@ struct GatherPlan {
 };
 
 /// dx_i = sum of dy_o over the outputs o with index_o = i, for the positions of one unit of a plane.
-static void gather_unit(const MaxPool& p, const GatherPlan& plan, std::int64_t unit, const float* dy,
+inline void gather_unit(const MaxPool& p, const GatherPlan& plan, std::int64_t unit, const float* dy,
                         const std::int64_t* index, float* dx, bool add) {
   const std::int64_t w = unit % plan.across * plan.width, h = unit / plan.across % plan.along * plan.height,
                      d = unit / (plan.across * plan.along), width = std::min(plan.width, p.w.in - w),

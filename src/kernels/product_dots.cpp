@@ -45,9 +45,11 @@ void multiply_dots(std::int64_t depth, const T* a, std::int64_t lda, const T* b,
     }
 }
 
-/// Rows of a that are taken together at most: as many as there are registers for.
+/// Rows of a that are taken together at most: as many as there are registers for; the baseline is kept small.
 template <class T>
-inline constexpr int kDotRows = kVectorWidth == 64 && sizeof(T) == sizeof(float) ? 4 : 2;
+inline constexpr int kDotRows = kVectorWidth == 16                                 ? 1
+                                : kVectorWidth == 64 && sizeof(T) == sizeof(float) ? 4
+                                                                                   : 2;
 
 /// The rows of a, R at a time, then fewer, with all rows of b.
 template <class T, int R>
@@ -63,11 +65,11 @@ void multiply_dot_rows(std::int64_t rows, std::int64_t columns, std::int64_t dep
     if (rows > 0) multiply_dot_rows<T, R / 2>(rows, columns, depth, a, lda, b, ldb, c, row, column, add);
 }
 
-/// Rows of b that a tile of R rows of a takes at most in `multiply_lines`.
+/// Rows of b that a tile of R rows of a takes at most in `multiply_lines`; the baseline is kept small.
 template <int R>
-constexpr int kLineColumns = kVectorWidth<64 && R> 1 ? 4
-                             : R > 3                 ? 24 / R
-                                                     : 8;
+constexpr int kLineColumns = kVectorWidth == 16 || (kVectorWidth<64 && R> 1) ? 4
+                             : R > 3                                         ? 24 / R
+                                                                             : 8;
 
 /// sums[r, j] = the vectors of a_r b_j for R rows of a and J of b, or += with `more`.
 template <class T, int R, int J>
