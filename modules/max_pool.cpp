@@ -166,7 +166,7 @@ MaxPooled MaxPoolLayer<O>::forward_with_indices(const Tensor& x) {
 
 template <class O>
 std::vector<Tensor> MaxPoolLayer<O>::forward_outputs(std::span<const Tensor> inputs) {
-  if (!this->options_.return_indices || inputs.size() != 1) return {this->forward_all(inputs)};
+  if (!this->options_.return_indices || inputs.size() != 1) return Module::forward_outputs(inputs);
   const MaxPooled pooled = pool_with_indices(inputs[0], this->options_);
   return {pooled.values, pooled.indices};
 }

@@ -699,8 +699,11 @@ def max_pools():
     yield Mutant("places of padding where columns are no larger", separable, "where = where > least ? where : least;", "", narrow)
     yield Mutant("a NaN of the first two columns missed", separable, "_mm256_cmp_ps(first, second, _CMP_UNORD_Q)",
                  "_mm256_cmp_ps(first, first, _CMP_UNORD_Q)", narrow)
-    yield Mutant("a NaN of the third column missed", separable, "_mm256_cmp_ps(third, third, _CMP_UNORD_Q)",
-                 "_mm256_cmp_ps(third, third, _CMP_FALSE_OQ)", narrow)
+    yield Mutant("a NaN of the last column missed", separable, "_mm256_cmp_ps(best, best, _CMP_UNORD_Q)",
+                 "_mm256_cmp_ps(best, best, _CMP_FALSE_OQ)", narrow)
+    yield Mutant("a NaN of a column between missed", separable, "_mm256_cmp_ps(other, other, _CMP_UNORD_Q)",
+                 "_mm256_cmp_ps(other, other, _CMP_FALSE_OQ)", narrow)
+    yield Mutant("odd columns taken for even ones", separable, "S == 1 ? k : k & -2", "k", narrow)
     yield Mutant("rows of windows taller than three cut", separable,
                  "for (std::int64_t r = 3; r < tall; ++r) add(a + v - r * row);", "", "rows\\, windows and planes*")
     yield Mutant("a vector written behind the results", separable, "if (left < N) {", "if (false) {", beside_planes)
@@ -709,7 +712,7 @@ def max_pools():
     yield Mutant("a row read behind the planes", separable, "if (at < 0 || at + reach > all) {", "if (at < 0) {", beside_planes)
     yield Mutant("as many rows of windows as of elements", separable, "(maxima.room() - down.kernel) / down.stride + 1",
                  "maxima.room()", "rows\\, windows and planes*")
-    yield Mutant("windows too tall to have room", separable, "p.h.window.kernel <= SeparableMaxima::kRows &&", "", "rows\\, windows and planes*")
+    yield Mutant("windows too tall to have room", separable, "h.kernel <= SeparableMaxima::kRows && w.kernel > 1", "w.kernel > 1", "rows\\, windows and planes*")
     yield Mutant("the last of equals wins", pairs, "return (v > best) | (v != v);", "return (v >= best) | (v != v);",
                  "*max pool*")
     yield Mutant("NaN loses", pairs, "return (v > best) | (v != v);", "return v > best;", "*NaN*")

@@ -259,12 +259,10 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
     if constexpr (std::is_same_v<T, float>)
       if (index != nullptr) several = pool_lines<true, T>;
   } else if constexpr (std::is_same_v<T, float>) {
-    if (is_small<T>(p)) {
-      if (is_separable(p))
-        row = nullptr, several = pool_some;
-      else if (p.w.window.stride == 2)
-        row = nullptr, several = pool_by_halves;
-    }
+    if (is_separable(p))
+      row = nullptr, several = pool_some;
+    else if (is_small<T>(p) && p.w.window.stride == 2)
+      row = nullptr, several = pool_by_halves;
   }
 #endif
   const bool is_far = p.elements() * sizeof(T) >= kFarRead;

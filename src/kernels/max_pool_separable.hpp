@@ -10,9 +10,9 @@
 #include "kernels/max_pool_pairs.hpp"
 #include "kernels/max_pool_plan.hpp"
 
-// The largest elements of windows two or three columns wide, at every column or every second one, with their borders:
-// those of rows first, once for all windows that share a row, then those of columns. No element may be NaN, for which
-// other loops ask at each step.
+// The largest elements of windows a few columns wide, at every column or every second one, with their borders: those of
+// rows first, once for all windows that share a row, then those of columns. No element may be NaN, for which other
+// loops ask at each step.
 
 namespace taper::kernels {
 
@@ -23,11 +23,12 @@ namespace taper::kernels {
 /// next row, which is written after it.
 class SeparableMaxima {
  public:
-  static constexpr std::int64_t kMost = 256, kRows = 16;  ///< windows of a row, and rows of a window
+  /// Windows of a row, and rows and columns of a window.
+  static constexpr std::int64_t kMost = 256, kRows = 16, kColumns = 8;
 
   TAPER_FOR_SIZE explicit SeparableMaxima(const MaxPool& p)
       : width_(p.w.in), height_(p.h.in), kernel_(p.h.window.kernel), down_(p.h.window.stride), n_(p.w.out) {
-    has_three_ = p.w.window.kernel == 3;
+    columns_ = p.w.window.kernel, ahead_ = far_ahead_of(p.elements() * sizeof(float));
     for (V& bound : between_.bound) bound = V{} + std::numeric_limits<float>::infinity();
   }
 
@@ -44,7 +45,7 @@ class SeparableMaxima {
       Borders& e = ends_[end];
       e.columns = w.stride == 1 ? low : Pairs::of_pairs<0>(low, low + N);
       e.first = e.columns < 0 ? Places{} : e.columns;
-      for (int k = 0; k < 3; ++k) {
+      for (int k = 0; k < kColumns; ++k) {
         const Places column = e.columns + k, inside = (column >= 0) & (column < static_cast<std::int32_t>(width_));
         e.bound[k] = inside ? V{} + kAll : V{} - kAll;
       }
@@ -54,22 +55,23 @@ class SeparableMaxima {
   /// How many rows of them there is room for.
   std::int64_t room() const { return kRoom / row_; }
   /// Elements of a row that are read.
-  std::int64_t reach(std::int64_t stride) const { return last_ * stride + (stride == 1 ? N + 2 : 2 * N + 2); }
+  std::int64_t reach(std::int64_t stride) const { return (last_ + N) * stride + columns_; }
 
   /// Finds the largest elements of windows of one row for `rows` rows of x, the first of which is at `place` of its
   /// plane, to be numbers `at` and on. Returns whether no element is NaN.
   template <bool kPlaces, int S>
   [[gnu::noinline]] bool find_across(const float* x, std::int64_t rows, std::int64_t place, std::int64_t at) {
     const std::int64_t last = last_, width = width_, row = row_;
-    const bool has_three = S == 2 || has_three_;
+    const std::int64_t kernel = columns_;
     V nan{};
     float* to = best_ + at * row;
     for (; rows > 0; --rows, x += width, place += width)
       for (std::int64_t v = 0; v < row; v += N, to += N) {
         const std::int64_t o = std::min(v, last);
         const float* const from = x + o * S;
+        fetch_line(from, ahead_);
         const Borders* const borders = v + N >= row ? &ends_[1] : v == 0 ? &ends_[0] : &between_;
-        const auto bounded = [=](int k, const V& column) __attribute__((always_inline)) {
+        const auto bounded = [=](std::int64_t k, const V& column) __attribute__((always_inline)) {
           return V(_mm256_min_ps(borders->bound[k], column));
         };
         const V low = load(from), high = load(from + (S == 1 ? 1 : N)),
@@ -81,10 +83,23 @@ class SeparableMaxima {
         // From the last column to the first, of which the first of equal ones is taken.
         V best = second;
         Places where = columns + 1;
-        if (has_three) {
-          const V third = bounded(2, S == 1 ? load(from + 2) : Pairs::of_pairs<0>(load(from + 2), load(from + 2 + N)));
-          nan = V(_mm256_or_ps(nan, _mm256_cmp_ps(third, third, _CMP_UNORD_Q)));
-          best = third, where = columns + 2;
+        if (kernel > 2) {
+          const auto column = [=](std::int64_t k) __attribute__((always_inline)) {
+            const float* const pair = from + (S == 1 ? k : k & -2);
+            if constexpr (S == 1) return bounded(k, load(pair));
+            const V low_pairs = load(pair), high_pairs = load(pair + N);
+            return bounded(
+                k, k % 2 == 0 ? Pairs::of_pairs<0>(low_pairs, high_pairs) : Pairs::of_pairs<1>(low_pairs, high_pairs));
+          };
+          std::int64_t k = kernel - 1;
+          best = column(k);
+          if (kPlaces) where = columns + static_cast<std::int32_t>(k);
+          nan = V(_mm256_or_ps(nan, _mm256_cmp_ps(best, best, _CMP_UNORD_Q)));
+          while (--k > 1) {
+            const V other = column(k);
+            nan = V(_mm256_or_ps(nan, _mm256_cmp_ps(other, other, _CMP_UNORD_Q)));
+            take<kPlaces>(other, columns + static_cast<std::int32_t>(k), best, where);
+          }
           take<kPlaces>(second, columns + 1, best, where);
         }
         take<kPlaces>(first, columns, best, where);
@@ -166,19 +181,23 @@ class SeparableMaxima {
   /// What is padding of a vector of windows, in the order of its lanes.
   struct Borders {
     Places columns, first;  ///< where they begin in a row, and their first columns that are no padding
-    V bound[3];             ///< of their columns: infinity, or less than all for padding
+    V bound[kColumns];      ///< of their columns: infinity, or less than all for padding
   };
 
-  std::int64_t width_, height_, kernel_, down_, n_, last_ = 0, row_ = 0;
-  bool has_three_;
+  std::int64_t width_, height_, kernel_, down_, n_, columns_, last_ = 0, row_ = 0;
+  std::uintptr_t ahead_;                         ///< how far ahead memory is asked for
   Borders ends_[2], between_{};                  ///< of the first and the last vector of a row, and of others
   alignas(kVectorWidth) float best_[2 * kRoom];  ///< and the places
 };
 
-/// Whether there are loops for it, and room for the rows of a window.
-inline bool is_separable(const MaxPool& p) {
-  return p.d.in * p.d.out == 1 && p.d.window.kernel == 1 && p.h.window.kernel <= SeparableMaxima::kRows &&
-         (p.w.window.stride == 1 || (p.w.window.kernel == 3 && p.w.out >= kLanes<float>));
+/// Whether windows are of that kind, and there is room for their rows.
+TAPER_FOR_SIZE inline bool is_separable(const MaxPool& p) {
+  const Window1d &h = p.h.window, &w = p.w.window;
+  if (p.h.is_adaptive || p.w.is_adaptive || p.d.in * p.d.out != 1 || p.d.window.kernel != 1 || h.dilation != 1 ||
+      w.dilation != 1)
+    return false;
+  return h.kernel <= SeparableMaxima::kRows && w.kernel > 1 && w.kernel <= SeparableMaxima::kColumns &&
+         p.has_narrow_places() && (w.stride == 1 || (w.stride == 2 && p.w.out >= kLanes<float>));
 }
 
 /// The rows [first, last) of such windows. Those with NaN among them `otherwise` is to compute, which is called as this
@@ -209,7 +228,7 @@ TAPER_FOR_SIZE void pool_separably(const MaxPool& p, std::int64_t first, std::in
       const std::int64_t end = std::min(top + (some - 1) * down.stride + down.kernel, p.h.in);
       for (std::int64_t j = begin, rows; j < end; j += rows) {
         const std::int64_t place = j * p.w.in, at = plane * size + place + corner;
-        float copy[2 * Maxima::kMost + 2 * kLanes<float> + 2];
+        float copy[2 * Maxima::kMost + Maxima::kColumns];
         const float* row = x + at;
         rows = std::min(end - j, (all - reach - at) / p.w.in + 1);
         if (at < 0 || at + reach > all) {

@@ -295,10 +295,13 @@ TEST_CASE("rows, windows and planes longer than the buffers are pooled in pieces
   pools.push_back(sliding_max({211, 37}, {5, 37}, {2, 1}, {2, 0}, {}, true));
   pools.push_back(sliding_max({7, 11, 67}, {2, 3, 5}, {1, 2, 3}, {0, 1, 2}, {}, true));
   pools.push_back(sliding_max({17, 23, 29}, {3, 2, 1}, {1, 1, 1}, {1, 0, 0}));
-  // Windows three columns wide in rows that are cut, as many rows high as there is room for, and more.
+  // Windows of a few columns in rows that are cut, as many rows high as there is room for, and more.
   pools.push_back(sliding_max({9, 1511}, {3, 3}, {1, 1}, {1, 1}, {}, false, 3));
   pools.push_back(sliding_max({9, 1511}, {3, 3}, {2, 2}, {1, 1}, {}, false, 3));
   pools.push_back(sliding_max({5, 259}, {2, 3}, {1, 1}, {1, 1}));
+  pools.push_back(sliding_max({9, 1511}, {3, 8}, {1, 1}, {1, 4}));
+  pools.push_back(sliding_max({9, 1511}, {5, 7}, {2, 2}, {2, 3}));
+  pools.push_back(sliding_max({9, 700}, {2, 8}, {2, 2}, {0, 4}));
   pools.push_back(sliding_max({41, 601}, {16, 3}, {2, 1}, {8, 0}));
   pools.push_back(sliding_max({41, 601}, {17, 3}, {1, 2}, {0, 1}));
   // Windows of four side by side, in one row and in several.
@@ -355,8 +358,9 @@ TEST_CASE("windows a column or two apart read nothing beside their planes and wr
   for (const std::int64_t s : {1, 2})
     for (const std::int64_t width : {3, 5, 7, 8, 9, 15, 16, 17, 18, 23, 40})
       for (const std::int64_t height : {2, 3, 6})
-        for (const std::int64_t k : {2, 3}) {
-          const MaxPool pool = sliding_max({height, width}, {k, k}, {s, s}, {k / 2, k / 3}, {}, false, 2);
+        for (const std::int64_t k : {2, 3, 5, 6, 8}) {
+          const std::int64_t rows = std::min<std::int64_t>(k, height);
+          const MaxPool pool = sliding_max({height, width}, {rows, k}, {s, s}, {rows / 2, k / 3}, {}, false, 2);
           if (!pool.is_admitted()) continue;
           CAPTURE(width, height, k, s);
           check_fenced<float>(pool, inputs_of(pool, Kind::numbers, draw));
