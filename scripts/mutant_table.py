@@ -698,11 +698,11 @@ def max_pools():
                  narrow)
     yield Mutant("places of padding where columns are no larger", separable, "where = where > least ? where : least;", "", narrow)
     yield Mutant("a NaN of the first two columns missed", separable, "_mm256_cmp_ps(first, second, _CMP_UNORD_Q)",
-                 "_mm256_cmp_ps(first, first, _CMP_UNORD_Q)", narrow)
+                 "_mm256_cmp_ps(first, first, _CMP_UNORD_Q)", "one NaN in any column*")
     yield Mutant("a NaN of the last column missed", separable, "_mm256_cmp_ps(best, best, _CMP_UNORD_Q)",
-                 "_mm256_cmp_ps(best, best, _CMP_FALSE_OQ)", narrow)
+                 "_mm256_cmp_ps(best, best, _CMP_FALSE_OQ)", "one NaN in any column*")
     yield Mutant("a NaN of a column between missed", separable, "_mm256_cmp_ps(other, other, _CMP_UNORD_Q)",
-                 "_mm256_cmp_ps(other, other, _CMP_FALSE_OQ)", narrow)
+                 "_mm256_cmp_ps(other, other, _CMP_FALSE_OQ)", "one NaN in any column*")
     yield Mutant("odd columns taken for even ones", separable, "S == 1 ? k : k & -2", "k", narrow)
     yield Mutant("rows of windows taller than three cut", separable,
                  "for (std::int64_t r = 3; r < tall; ++r) add(a + v - r * row);", "", "rows\\, windows and planes*")

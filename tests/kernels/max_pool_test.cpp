@@ -353,6 +353,20 @@ TEST_CASE("planes of many rows of windows a column or two apart equal their defi
       }
 }
 
+TEST_CASE("one NaN in any column is the largest of the windows a column or two apart that hold it") {
+  Draw draw(37);
+  for (const std::int64_t s : {1, 2})
+    for (std::int64_t k = 2; k <= 8; ++k) {
+      const MaxPool pool = sliding_max({3, k + 9 * s}, {2, k}, {1, s}, {0, 0});
+      for (std::int64_t column = 0; column < pool.in[1]; ++column) {
+        Values x = inputs_of(pool, Kind::numbers, draw);
+        x[std::size_t(pool.in[1] + column)] = kNaN;
+        CAPTURE(s, k, column);
+        CHECK(agrees(pool, x, draw));
+      }
+    }
+}
+
 TEST_CASE("windows a column or two apart read nothing beside their planes and write nothing behind their results") {
   Draw draw(31);
   for (const std::int64_t s : {1, 2})
