@@ -121,13 +121,14 @@ Taps taps_at(const PoolAxis& axis, std::int64_t o) {
   return {b.first, b.last, 1};
 }
 
-/// Whether rows of windows have loops of their own, for elements without NaN or finite ones.
+/// Whether rows of windows have loops of their own, for finite elements.
 template <class T>
 bool is_small(const MaxPool& p) {
   const Window1d& w = p.w.window;
   return kVectorWidth > 16 && std::is_same_v<T, float> && !p.d.is_adaptive && !p.h.is_adaptive && !p.w.is_adaptive &&
-         p.d.window.dilation == 1 && p.h.window.dilation == 1 && w.dilation == 1 && w.stride <= 2 &&
-         (w.kernel == 2 || w.kernel == 3) && w.padding_left <= 1 && p.has_narrow_places();
+         p.d.window.dilation == 1 && p.h.window.dilation == 1 && w.dilation == 1 &&
+         (w.stride == 2 || (w.stride == 1 && kVectorWidth == 64)) && (w.kernel == 2 || w.kernel == 3) &&
+         w.padding_left <= 1 && p.has_narrow_places();
 }
 
 /// The rows [h, h + count) of windows over the slices `d`; returns whether there are loops and all elements are finite.
@@ -192,13 +193,6 @@ TAPER_FOR_SIZE void pool_rows(const MaxPool& p, std::int64_t first, std::int64_t
     }
 }
 
-#if defined(__AVX2__) && !defined(__AVX512F__)
-/// The same for windows that have loops of their own.
-void pool_some(const MaxPool& p, std::int64_t first, std::int64_t last, const float* x, float* y, std::int64_t* index) {
-  pool_separably(p, first, last, x, y, index, pool_rows<float>);
-}
-#endif
-
 /// Whether windows are four neighbours in one row, side by side, which are taken as pairs of pairs.
 template <class T>
 bool is_in_quads(const MaxPool& p) {
@@ -219,7 +213,7 @@ bool is_joined(const MaxPool& p) {
 
 /// Whether each window is a whole plane, which is one run.
 TAPER_FOR_SIZE bool takes_planes(const MaxPool& p) {
-  return p.d.out * p.h.out * p.w.out == 1 && p.d.is_tiled() && p.h.is_tiled() && p.w.is_tiled();
+  return p.outputs() == 1 && p.d.is_tiled() && p.h.is_tiled() && p.w.is_tiled();
 }
 template <class T>
 [[gnu::noinline]] void forward_planes(std::int64_t planes, std::int64_t size, const T* x, T* y, std::int64_t* index) {
@@ -242,7 +236,7 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
     return forward(rows, x, y, index);
   }
   constexpr std::int64_t kSome = 16;  // rows of windows, whose elements stay near
-  const std::int64_t rows = p.d.out * p.h.out, size = p.d.in * p.h.in * p.w.in;
+  const std::int64_t rows = p.d.out * p.h.out, size = p.size();
   if (takes_planes(p)) return forward_planes(p.planes, size, x, y, index);
   // Places of float32 take 32 bits.
   const bool small = kVectorWidth == 64 && is_small<T>(p);
@@ -260,8 +254,8 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
       if (index != nullptr) several = pool_lines<true, T>;
   } else if constexpr (std::is_same_v<T, float>) {
     if (is_separable(p))
-      row = nullptr, several = pool_some;
-    else if (is_small<T>(p) && p.w.window.stride == 2)
+      row = nullptr, several = pool_separably<pool_rows<float>>;
+    else if (is_small<T>(p))
       row = nullptr, several = pool_by_halves;
   }
 #endif

@@ -8,9 +8,8 @@
 #include "kernels/loop_hints.hpp"
 #include "kernels/max_pool_pairs.hpp"
 #include "kernels/max_pool_plan.hpp"
-#include "kernels/parallel.hpp"
 
-// Gradients of max pools whose windows overlap or leave gaps, position by position: a vector of positions compares its
+// Gradients of max pools whose windows are one step apart, position by position: a vector of positions compares its
 // places with those that the windows around it chose, and adds the gradients of windows that chose it. Nothing is
 // added through memory, where neighbouring windows with one choice would wait for each other.
 
@@ -120,17 +119,16 @@ struct RowsAround {
 /// How the positions of a plane are cut into units of work: some rows of a slice, or a part of one, around which there
 /// are few enough windows to be `Choices` together.
 struct GatherPlan {
-  IndexRange d, h, w;                 ///< windows around a position: in axis h, number y + h.first .. y + h.last - 1
+  IndexRange h, w;                    ///< windows around a position: in axis h, number y + h.first .. y + h.last - 1
   std::int64_t height, width;         ///< positions of a unit
   std::int64_t pitch;                 ///< windows in a row around them
   std::int64_t across, along, units;  ///< units of a row, of a slice, of a plane
   std::int64_t ahead;                 ///< how many windows ahead memory is asked for
 
-  /// Of planes that take so many bytes with their outputs.
-  TAPER_FOR_SIZE GatherPlan(const MaxPool& p, double bytes) {
-    d = around(p.d), h = around(p.h), w = around(p.w);
+  TAPER_FOR_SIZE explicit GatherPlan(const MaxPool& p) {
+    h = around(p.h), w = around(p.w);
     constexpr std::int64_t kNext = kWindowsAround - 1;
-    const std::int64_t deep = count(d), more = count(h) - 1;
+    const std::int64_t deep = count(around(p.d)), more = count(h) - 1;
     width = p.w.in, pitch = width;
     height = std::min(Choices::kRoom / deep / pitch - more, p.h.in);
     if (height < 1) {
@@ -138,7 +136,7 @@ struct GatherPlan {
       width = std::min(width, Choices::kRoom / deep / (more + 1) - kNext), pitch = width + kNext;
     }
     across = ceil_div(p.w.in, width), along = ceil_div(p.h.in, height), units = p.d.in * along * across;
-    ahead = is_near(bytes) ? 0 : height * width;
+    ahead = is_near(p.gradient_bytes(sizeof(float))) ? 0 : height * width;
   }
 
   static constexpr std::int64_t kMostRows = 6;  ///< with as many windows in each, a gradient is in seven sums at most

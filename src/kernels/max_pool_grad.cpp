@@ -128,19 +128,19 @@ void for_units(const MaxPool& p, std::int64_t units, const T* dy, const std::int
   });
 }
 
-/// dx_i = sum of dy_o over the outputs o with index_o = i.
+/// dx_i = sum of dy_o over the outputs o with index_o = i, position by position.
+void gather_gradients(const MaxPool& p, const float* dy, const std::int64_t* index, float* dx, bool add) {
+  const GatherPlan plan(p);
+  for_units(p, plan.units, dy, index, dx,
+            [&](std::int64_t unit, const float* gradients, const std::int64_t* chosen, float* to) {
+              gather_unit(p, plan, unit, gradients, chosen, to, add);
+            });
+}
+
+/// The same output by output.
 template <class T>
 void scatter(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
-  const double bytes = p.gradient_bytes(sizeof(T));
-  if constexpr (std::is_same_v<T, float> && kVectorWidth > 16)
-    if (GatherPlan::suits(p)) {
-      const GatherPlan plan(p, bytes);
-      return for_units(p, plan.units, dy, index, dx,
-                       [&](std::int64_t unit, const float* gradients, const std::int64_t* chosen, float* to) {
-                         gather_unit(p, plan, unit, gradients, chosen, to, add);
-                       });
-    }
-  const PoolBlocks blocks(p, bytes);
+  const PoolBlocks blocks(p, p.gradient_bytes(sizeof(T)));
   const Block only = blocks.at(0);
   const auto add_to = is_in_few(p) ? backward_few<T> : backward_block<T>;
   for_units(p, blocks.count, dy, index, dx,
@@ -251,8 +251,10 @@ void spread_row(const WindowRows& rows, std::int64_t out, const float* dy, const
 
 template <class T>
 void backward(const MaxPool& p, const T* dy, const std::int64_t* index, T* dx, bool add) {
-  if constexpr (std::is_same_v<T, float>)
+  if constexpr (std::is_same_v<T, float>) {
     if (!add && is_side_by_side(p)) return spread(p, dy, index, dx);
+    if (kVectorWidth > 16 && GatherPlan::suits(p)) return gather_gradients(p, dy, index, dx, add);
+  }
   scatter(p, dy, index, dx, add);
 }
 

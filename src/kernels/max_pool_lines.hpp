@@ -147,8 +147,12 @@ template <bool kPlaces, class T>
   const std::uintptr_t ahead = p.elements() * std::int64_t{sizeof(T)} < kFarRead ? 0 : memory_ahead;
   const Lines lines{p.w.in * joined, p.w.out * joined, w.stride, w.dilation, w.kernel, -w.padding_left, ahead};
   const std::int64_t in = lines.in, out = lines.out, size = p.d.in * p.h.in * in;
-  Line<T> line{x + first * p.w.in, x + p.planes * p.d.in * p.h.in * p.w.in, y + first * p.w.out,
-               y + last * p.w.out, kPlaces ? index + first * out : nullptr, kPlaces ? first * in % size : 0};
+  Line<T> line{x + first * p.w.in,
+               x + p.planes * p.size(),
+               y + first * p.w.out,
+               y + last * p.w.out,
+               kPlaces ? index + first * out : nullptr,
+               kPlaces ? first * in % size : 0};
   for (; line.y < line.y_end; line.x += in, line.y += out) {
     const std::int64_t rest = pool_inside<kPlaces>(lines, line);
     for (std::int64_t o = lines.begin > 0 ? 0 : rest; o < out; o = o + 1 == lines.begin ? rest : o + 1)

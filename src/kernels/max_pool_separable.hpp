@@ -19,8 +19,8 @@ namespace taper::kernels {
 #if defined(__AVX2__) && !defined(__AVX512F__)
 
 /// Windows of some rows, a vector of them at a time; those two columns apart are in the order of `PairLanes` until they
-/// are stored. The last vector of a row overlaps the one before, which changes nothing; a single one may reach into the
-/// next row, which is written after it.
+/// are stored. The last vector of a row overlaps the one before, and is stored after it: windows that a border cuts off
+/// are right in the first and last vector. A single one may reach into the next row, which is written after it.
 class SeparableMaxima {
  public:
   /// Windows of a row, and rows and columns of a window.
@@ -61,8 +61,7 @@ class SeparableMaxima {
   /// plane, to be numbers `at` and on. Returns whether no element is NaN.
   template <bool kPlaces, int S>
   [[gnu::noinline]] bool find_across(const float* x, std::int64_t rows, std::int64_t place, std::int64_t at) {
-    const std::int64_t last = last_, width = width_, row = row_;
-    const std::int64_t kernel = columns_;
+    const std::int64_t last = last_, width = width_, row = row_, kernel = columns_;
     V nan{};
     float* to = best_ + at * row;
     for (; rows > 0; --rows, x += width, place += width)
@@ -200,11 +199,11 @@ TAPER_FOR_SIZE inline bool is_separable(const MaxPool& p) {
          p.has_narrow_places() && (w.stride == 1 || (w.stride == 2 && p.w.out >= kLanes<float>));
 }
 
-/// The rows [first, last) of such windows. Those with NaN among them `otherwise` is to compute, which is called as this
+/// The rows [first, last) of such windows. Those with NaN among them `otherwise` computes, which is called as this
 /// function is.
-template <class Otherwise>
+template <auto otherwise>
 TAPER_FOR_SIZE void pool_separably(const MaxPool& p, std::int64_t first, std::int64_t last, const float* x, float* y,
-                                   std::int64_t* index, const Otherwise& otherwise) {
+                                   std::int64_t* index) {
   using Maxima = SeparableMaxima;
   const Window1d &down = p.h.window, &across = p.w.window;
   const std::int64_t size = p.size(), n = p.w.out, all = p.planes * size;
