@@ -57,7 +57,7 @@ def average_pools():
     yield Mutant("gradient of an empty adaptive output not cleared", fixed, "if (!add) std::fill(dx, dx + params.planes",
                  "if (false) std::fill(dx, dx + params.planes", "an empty adaptive output*")
     tiles = "src/kernels/avg_pool_tiles.hpp"
-    yield Mutant("the last windows side by side left out", tiles, "sum(&line, 1, rest, k, 1, 0, false);", "", "*average*")
+    yield Mutant("the last windows side by side left out", tiles, "sum(&line, 1, rest, 0, 0);", "", "*average*")
     yield Mutant("gradients of windows side by side of the first vector", tiles, "some_from<Ints>(v * kWidth, k * kWidth)",
                  "some_from<Ints>(0, k * kWidth)", "*average*")
     tiny = "src/kernels/avg_pool_tiny.hpp"
@@ -69,9 +69,19 @@ def average_pools():
                  "gradients of small windows too many*")
     yield Mutant("the rest of a divisor left out", "src/kernels/pool_lanes.hpp", "divisor, 1.0) * inverse);",
                  "divisor, 1.0) * 0);", "*average*")
-    yield Mutant("last window of a row left out", "src/kernels/avg_pool_loops.hpp",
-                 "store_some<A>(factor.times(v), n - o, line.to + o);",
-                 "store_some<A>(factor.times(v), n - o - 1, line.to + o);", "*average pools*")
+    loops, strided = "src/kernels/avg_pool_loops.hpp", "windows of any terms*"
+    yield Mutant("last window of a row left out", loops, "store_some<A>(factor.times(s0), n - o, line.to + o);",
+                 "store_some<A>(factor.times(s0), n - o - 1, line.to + o);", "*average pools*")
+    yield Mutant("last terms of three left over in their lane", loops, "s3 += even_at(end + pair), s2 += odd_at(end)",
+                 "s3 += even_at(end + pair), s2 += even_at(end)", strided)
+    yield Mutant("terms behind the second four left out", loops, "for (std::int64_t four = fours; four > 0; --four)",
+                 "for (std::int64_t four = fours; four > 1; --four)", strided)
+    yield Mutant("terms an odd step apart taken from even elements", loops, "step / 2 + (step % 2 == 0 ? 0 : width)",
+                 "step / 2 + 0 * width", strided)
+    yield Mutant("windows behind the first part from its elements", loops, "{line.from + 2 * o, line.to + o,",
+                 "{line.from, line.to + o,", strided)
+    yield Mutant("windows behind the first part by its factors", loops, "line.by + by_step * o * Factors<A>::kElements",
+                 "line.by + 0 * by_step", strided)
     yield Mutant("an infinity left in the sums behind it", "src/kernels/avg_pool_long.hpp",
                  "return before[0] - before[0] == 0;", "return true;", "an infinity*")
     yield Mutant("gradient of average pools overwritten", "src/kernels/avg_pool_pass.hpp",

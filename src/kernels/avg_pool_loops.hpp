@@ -93,51 +93,45 @@ template <class Term>
   return (s0 + s1) + (s2 + s3);
 }
 
-/// y_o = x_{S o} + x_{S o + step} + ... of K terms, or k for K = 0, as many windows at a time as fill a vector. Reads
-/// what windows would hold that complete the last vector, and S - 1 elements more; two vectors more where S = 2, K = 3.
-/// Memory that `is_far` is asked for before; averages of windows side by side may be stored past the caches, in whole
-/// vectors.
+/// y_o = x_{S o} + ... + x_{S o + S - 1} for S > 1 or K = S, or x_{2 o} + x_{2 o + 1} + x_{2 o + 2} for S = 2, K = 3,
+/// as many windows at a time as fill a vector. Reads what windows would hold that complete the last vector; two vectors
+/// more where K = 3. Memory `ahead` of them is asked for, unless that is 0; averages may be stored past the caches, in
+/// whole vectors.
 template <int S, int K, class A, class T, bool streams = false>
-[[gnu::noinline]] void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k,
-                                std::int64_t step, std::int64_t by_step, bool is_far) {
+[[gnu::noinline]] void sum_beside(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t by_step,
+                                  std::uintptr_t ahead) {
   using All = std::make_integer_sequence<int, kLanes<A>>;
-  const std::uintptr_t ahead = is_far && std::is_same_v<A, float> ? far_ahead() : 0;
+  constexpr bool overlaps = S == 2 && K == 3;
+  static_assert(overlaps || K == S);
   const bool is_plain = by_step == 0 && ahead == 0;
-  const auto sum = [=](const A* at) __attribute__((always_inline)) {
-    const auto vector = [=](int i) __attribute__((always_inline)) { return load<A>(at + i * kLanes<A>); };
-    if constexpr (S == 2 && K == 2) return sum_pairs(vector(0), vector(1), All());
-    if constexpr (S == 3) return sum_threes(vector(0), vector(1), vector(2), All());
-    if constexpr (S == 4 && kLanes<A> >= 4) return sum_fours(vector(0), vector(1), vector(2), vector(3), All());
-    if constexpr (S == 4)
-      return sum_pairs(sum_pairs(vector(0), vector(1), All()), sum_pairs(vector(2), vector(3), All()), All());
-    return sum_terms_of(
-        K > 0 ? K : k, [=](std::int64_t t) __attribute__((always_inline)) {
-          const A* const term = at + t * (K > 0 ? 1 : step);
-          if constexpr (S == 1)
-            return load<A>(term);
-          else
-            return every_second<0>(load<A>(term), load<A>(term + kLanes<A>), All());
-        });
-  };
   for (std::int64_t l = 0; l < count; ++l) {
     const Line<A, T> line = lines[l];
     auto factor = Factors<A>::at(line.by, 0);
     [[maybe_unused]] Vector<A> even{};
-    if constexpr (S == 2 && K == 3) even = every_second<0>(load<A>(line.from), load<A>(line.from + kLanes<A>), All());
+    if constexpr (overlaps) even = every_second<0>(load<A>(line.from), load<A>(line.from + kLanes<A>), All());
     for (std::int64_t o = 0; o < n; o += kLanes<A>) {
       const A* const at = line.from + S * o;
+      const auto vector = [=](int i) __attribute__((always_inline)) { return load<A>(at + i * kLanes<A>); };
       if (!is_plain) [[unlikely]] {
         if (by_step != 0) factor = Factors<A>::at(line.by, o);
-        if constexpr (std::is_same_v<A, float>) fetch_ahead<S>(at, ahead);
+        fetch_ahead<S>(at, ahead);
       }
       Vector<A> v;
-      if constexpr (S == 2 && K == 3) {
+      if constexpr (overlaps) {
         // Of the third terms all but the last are first terms.
-        const Vector<A> first = even, odd = every_second<1>(load<A>(at), load<A>(at + kLanes<A>), All());
-        even = every_second<0>(load<A>(at + 2 * kLanes<A>), load<A>(at + 3 * kLanes<A>), All());
+        const Vector<A> first = even, odd = every_second<1>(vector(0), vector(1), All());
+        even = every_second<0>(vector(2), vector(3), All());
         v = first + (odd + moved<1>(first, even, All()));
+      } else if constexpr (S == 1) {
+        v = vector(0);
+      } else if constexpr (S == 2) {
+        v = sum_pairs(vector(0), vector(1), All());
+      } else if constexpr (S == 3) {
+        v = sum_threes(vector(0), vector(1), vector(2), All());
+      } else if constexpr (kLanes<A> >= 4) {
+        v = sum_fours(vector(0), vector(1), vector(2), vector(3), All());
       } else {
-        v = sum(at);
+        v = sum_pairs(sum_pairs(vector(0), vector(1), All()), sum_pairs(vector(2), vector(3), All()), All());
       }
       if constexpr (streams)
         stream<T>(factor.times(v), line.to + o);
@@ -147,63 +141,130 @@ template <int S, int K, class A, class T, bool streams = false>
   }
 }
 
-/// The same for S = 1 and k >= 4 elements side by side, which share what is summed in the four lanes. Reads two vectors
-/// more.
-template <class A, class T>
-[[gnu::noinline]] void sum_overlapping(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k,
-                                       std::int64_t, std::int64_t by_step, bool) {
-  using All = std::make_integer_sequence<int, kLanes<A>>;
-  const std::int64_t whole = k / 4 * 4, rest = k % 4;
+/// Where the terms of windows that begin at each element lie: term t of window o at `from[o + t / 2 * pair]`, `odd`
+/// elements further on where t is odd.
+struct Terms {
+  std::int64_t k, odd, pair;
+};
+
+/// y_o = the sum of the terms of window o, as `sum_terms_of` takes it, for two or three terms, or more, of which K - 4
+/// are left over by fours; for any two or more with K = 0. Reads what windows would hold that complete the last vector.
+template <int K, class A, class T>
+[[gnu::noinline]] void sum_terms(const Line<A, T>* lines, std::int64_t count, std::int64_t n, const Terms& terms,
+                                 std::int64_t by_step, std::uintptr_t ahead) {
+  const std::int64_t k = K == 2 || K == 3 ? K : terms.k, rest = K >= 4 ? K - 4 : k % 4;
+  const std::int64_t odd = terms.odd, pair = terms.pair, fours = k / 4 - 1, end = k / 4 * 2 * pair;
+  const bool is_plain = by_step == 0 && ahead == 0;
   for (std::int64_t l = 0; l < count; ++l) {
     const Line<A, T> line = lines[l];
     auto factor = Factors<A>::at(line.by, 0);
-    // u_i = x_i + x_{i + 4} + ..., and v_i with one that is left over
-    Vector<A> u{}, v{};
-    for (std::int64_t o = -kLanes<A>; o < n; o += kLanes<A>) {
-      const A* const x = line.from + o + kLanes<A>;
-      Vector<A> next_u = load<A>(x), next_v = rest > 0 ? next_u + load<A>(x + k - 4) : next_u;
-      for (std::int64_t t = 4; t < whole; t += 4) {
-        const Vector<A> four = load<A>(x + t);
-        next_u += four;
-        next_v += four;
+    for (std::int64_t o = 0; o < n; o += kLanes<A>) {
+      const A* at = line.from + o;
+      if (!is_plain) [[unlikely]] {
+        if (by_step != 0) factor = Factors<A>::at(line.by, o);
+        fetch_ahead<1>(at, ahead);
       }
-      if (o >= 0) [[likely]] {
-        const Vector<A> s1 = rest == 3 ? moved<1>(v, next_v, All()) : moved<1>(u, next_u, All());
-        const Vector<A> s2 = rest >= 2 ? moved<2>(v, next_v, All()) : moved<2>(u, next_u, All());
-        const Vector<A> s3 = moved<3>(v, next_v, All());
-        if (by_step != 0) [[unlikely]]
-          factor = Factors<A>::at(line.by, o);
-        store_some<A>(factor.times((u + s1) + (s2 + s3)), n - o, line.to + o);
+      // Two terms, the first of which is so much further on.
+      const auto even_at = [&](std::int64_t further) __attribute__((always_inline)) { return load<A>(at + further); };
+      const auto odd_at = [&](std::int64_t further) __attribute__((always_inline)) {
+        return load<A>(at + odd + further);
+      };
+      Vector<A> s0 = even_at(0), s1 = odd_at(0);
+      if (K >= 4 || (K == 0 && k > 3)) {
+        Vector<A> s2 = even_at(pair), s3 = odd_at(pair);
+        if (rest == 1) s3 += even_at(end);
+        if (rest == 2) s3 += odd_at(end), s2 += even_at(end);
+        if (rest == 3) s3 += even_at(end + pair), s2 += odd_at(end), s1 += even_at(end);
+        if (fours > 0) [[unlikely]]
+          for (std::int64_t four = fours; four > 0; --four) {
+            at += 2 * pair;
+            s0 += even_at(0), s1 += odd_at(0), s2 += even_at(pair), s3 += odd_at(pair);
+          }
+        s0 = (s0 + s1) + (s2 + s3);
+      } else {
+        s0 += k == 2 ? s1 : s1 + even_at(pair);
       }
-      u = next_u;
-      v = next_v;
+      store_some<A>(factor.times(s0), n - o, line.to + o);
     }
   }
 }
 
 /// The same for any of them.
 template <class A, class T>
+void sum_terms(const Line<A, T>* lines, std::int64_t count, std::int64_t n, const Terms& terms, std::int64_t by_step,
+               std::uintptr_t ahead) {
+  const std::int64_t k = terms.k;
+  if (k == 1) return sum_beside<1, 1>(lines, count, n, by_step, ahead);
+  auto* sum = sum_terms<0, A, T>;
+  if constexpr (std::is_same_v<A, T> && kVectorWidth > 16) {  // the baseline is kept small
+    constexpr decltype(sum) kSums[] = {sum_terms<4, A, T>, sum_terms<5, A, T>, sum_terms<6, A, T>, sum_terms<7, A, T>};
+    sum = k == 2 ? sum_terms<2, A, T> : k == 3 ? sum_terms<3, A, T> : kSums[k % 4];
+  } else if constexpr (std::is_same_v<A, T>) {
+    if (k == 3) sum = sum_terms<3, A, T>;
+  }
+  sum(lines, count, n, terms, by_step, ahead);
+}
+
+/// Copies each second of 2 n elements of each line to `to`, and then the others: n is a multiple of a vector.
+template <class A, class T>
+[[gnu::noinline]] void split_lines(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::uintptr_t ahead,
+                                   A* to) {
+  using All = std::make_integer_sequence<int, kLanes<A>>;
+  for (std::int64_t l = 0; l < count; ++l, to += n) {
+    const A* x = lines[l].from;
+    for (const A* const end = to + n; to != end; to += kLanes<A>, x += 2 * kLanes<A>) {
+      const Vector<A> a = load<A>(x), b = load<A>(x + kLanes<A>);
+      if (ahead != 0) [[unlikely]]
+        fetch_ahead<2>(x, ahead);
+      store<A>(every_second<0>(a, b, All()), to);
+      store<A>(every_second<1>(a, b, All()), to + n);
+    }
+  }
+}
+
+/// y_o = x_{2 o} + x_{2 o + step} + ... of k terms. Reads up to 64 elements behind the last of them.
+template <class A, class T>
+TAPER_FOR_SIZE void sum_strided(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k,
+                                std::int64_t step, std::int64_t by_step, std::uintptr_t ahead) {
+  constexpr std::int64_t kSome = 512, kMost = 2048, kLines = 16;
+  alignas(64) A columns[2 * (kSome + kMost + 2 * kLanes<A>)];
+  // The terms begin at every second element or, where `step` is odd, half of them between these.
+  const std::int64_t reach = (k - 1) * step / 2;
+  for (std::int64_t o = 0; o < n; o += kSome) {
+    const std::int64_t some = std::min(n - o, kSome), width = rounded_up<A>(rounded_up<A>(some) + reach);
+    const Terms terms{k, step / 2 + (step % 2 == 0 ? 0 : width), step};
+    Line<A, T> part[kLines];
+    const std::int64_t most = width < kSome / kLines ? kLines : 1;
+    for (std::int64_t l = 0, now; l < count; l += now) {
+      now = std::min(count - l, most);
+      for (std::int64_t i = 0; i < now; ++i) {
+        const Line<A, T>& line = lines[l + i];
+        part[i] = {line.from + 2 * o, line.to + o, line.by + by_step * o * Factors<A>::kElements};
+      }
+      split_lines(part, now, width, ahead, columns);
+      for (std::int64_t i = 0; i < now; ++i) part[i].from = columns + 2 * i * width;
+      sum_terms(part, now, some, terms, by_step, 0);
+    }
+  }
+}
+
+/// y_o = x_{s o} + x_{s o + step} + ... of k terms: for s <= 2, and for k = s <= 4 that lie side by side, where A is T.
+/// Reads up to 64 elements behind the last window. Memory that `is_far` is asked for before.
+template <class A, class T>
 void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k, std::int64_t s,
               std::int64_t step, std::int64_t by_step, bool is_far) {
-  auto* sum = s == 2 ? sum_taps<2, 0, A, T> : k == 1 ? sum_taps<1, 1, A, T> : sum_taps<1, 0, A, T>;
-  if constexpr (std::is_same_v<A, T>) {
-    const bool few = step == 1;
-    if (s == 3) sum = sum_taps<3, 3, A, T>;
-    if (s == 4) sum = sum_taps<4, 4, A, T>;
-    if (s == 2 && few && k == 2) sum = sum_taps<2, 2, A, T>;
-    if (s == 2 && few && k == 3) sum = sum_taps<2, 3, A, T>;
-    if (s == 1 && few && k == 3) sum = sum_taps<1, 3, A, T>;
-  }
-  if constexpr (kVectorWidth > 16)  // the baseline is kept small
-    if (s == 1 && step == 1 && k >= 4) sum = sum_overlapping<A, T>;
-  // Lanes are moved over the halves of such vectors in two steps; loading them again is faster.
-  if constexpr (kVectorWidth == 32 && std::is_same_v<A, T>)
-    if (s == 1 && step == 1) {
-      if (k == 2) sum = sum_taps<1, 2, A, T>;
-      if (k == 4) sum = sum_taps<1, 4, A, T>;
-      if (k == 8) sum = sum_taps<1, 8, A, T>;
+  const std::uintptr_t ahead = is_far && std::is_same_v<A, float> ? far_ahead() : 0;
+  if constexpr (std::is_same_v<A, T>)
+    if (s > 1 && step == 1 && k <= 4) {
+      decltype(&sum_beside<2, 2, A, T>) sum = nullptr;
+      if (s == 4) sum = sum_beside<4, 4, A, T>;
+      if (s == 3) sum = sum_beside<3, 3, A, T>;
+      if (s == 2 && k == 3) sum = sum_beside<2, 3, A, T>;
+      if (s == 2 && k == 2) sum = sum_beside<2, 2, A, T>;
+      if (sum) return sum(lines, count, n, by_step, ahead);
     }
-  sum(lines, count, n, k, step, by_step, is_far);
+  if (s == 2) return sum_strided(lines, count, n, k, step, by_step, ahead);
+  sum_terms(lines, count, n, Terms{k, step, 2 * step}, by_step, ahead);
 }
 
 /// sum_o = the elements of any window of at most 16, in four lanes; four windows at a time, of one line after the

@@ -348,10 +348,10 @@ class Pass {
     if constexpr (std::is_same_v<A, T>) {
       const std::int64_t size = c_.pool.planes * c_.d.from * c_.h.from * c_.w.from;
       // What is read beside the columns.
-      const bool shares = c_.w.num == 2 ? c_.w.most() == 3 : c_.w.num == 1 && c_.w.most() > 3;
+      const bool shares = c_.w.num == 2 && c_.w.high - c_.w.low != 2;
       const bool exact = way_ == Way::taps && t.results() % kLanes<A> == 0 && !shares;
       const std::int64_t before = by_spans_ || strided_ ? 4 : way_ == Way::spread ? 1 : 0;
-      const std::int64_t behind = by_spans_ ? 0 : !exact ? kSlack : c_.w.num == 2 && c_.w.high - c_.w.low != 2 ? 1 : 0;
+      const std::int64_t behind = by_spans_ || exact ? 0 : kSlack;
       if (!(one_row_ || reads_rows_) || scales_rows() || t.c0 < 0 || t.c1 > c_.w.from ||
           x + rows[0].from - x_ < before || x + rows[count - 1].from + t.columns() + behind > x_ + size)
         return false;

@@ -111,12 +111,6 @@ inline constexpr bool kHasSmall = kVectorWidth > 16;
   return ((h.to - 1) / blocks + h.den) / h.den * h.den;
 }
 
-/// `n` elements to whole vectors.
-template <class A>
-std::int64_t rounded_up(std::int64_t n) {
-  return (n + kLanes<A> - 1) / kLanes<A> * kLanes<A>;
-}
-
 /// How far rows of results lie apart where they are not stored where they belong at once.
 template <class T>
 std::int64_t results_pitch(std::int64_t n) {
@@ -224,8 +218,12 @@ TAPER_FOR_SIZE inline std::int64_t planes_together(const Course& c, std::int64_t
 TAPER_FOR_SIZE inline void repeat_rows(const Course& c, std::int64_t planes, Row* rows, std::int64_t& count) {
   const std::int64_t own = count, from = c.d.from * c.h.from * c.w.from, to = c.h.to * c.w.to;
   for (; count < planes * own; ++count) {
-    rows[count] = rows[count - own];
-    rows[count].from += from, rows[count].to += to;
+    // Field by field: a copy at once would wait for the stores of the single ones.
+    const Row& row = rows[count - own];
+    Row& next = rows[count];
+    next.from = row.from + from, next.count = row.count;
+    next.to = row.to + to, next.copies = row.copies;
+    next.counted = row.counted;
   }
 }
 

@@ -19,22 +19,22 @@ inline constexpr std::int64_t kTileMost = 4, kSpreadMost = 16;
 inline void average_tiles(const float* x, std::int64_t n, std::int64_t k, double divisor, bool is_far, bool streams,
                           float* y) {
   constexpr std::int64_t kWidth = kLanes<float>;
-  auto* const sum = k == 2   ? sum_taps<2, 2, float, float>
-                    : k == 3 ? sum_taps<3, 3, float, float>
-                             : sum_taps<4, 4, float, float>;
+  auto* const sum = k == 2   ? sum_beside<2, 2, float, float>
+                    : k == 3 ? sum_beside<3, 3, float, float>
+                             : sum_beside<4, 4, float, float>;
   alignas(kVectorWidth) float one[2 * kWidth], last[(kTileMost + 1) * kWidth];
   Factors<float>::set_all(one, divisor);
   const std::int64_t whole = n / kWidth * kWidth, rest = n - whole;
   Line<float, float> line{x, y, one};
   if (whole > 0)
-    (kVectorWidth == 32 && streams && k == 2 ? sum_taps<2, 2, float, float, true> : sum)(&line, 1, whole, k, 1, 0,
-                                                                                         is_far);
+    (kVectorWidth == 32 && streams && k == 2 ? sum_beside<2, 2, float, float, true> : sum)(&line, 1, whole, 0,
+                                                                                           is_far ? far_ahead() : 0);
   if (rest == 0) return;
   // The last windows fill no vector, and nothing may be read behind them.
   clear(last, k * kWidth);
   copy_run(x + k * whole, k * rest, last);
   line = {last, y + whole, one};
-  sum(&line, 1, rest, k, 1, 0, false);
+  sum(&line, 1, rest, 0, 0);
 }
 
 #if defined(__AVX2__) && defined(__FMA__)

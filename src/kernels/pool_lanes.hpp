@@ -13,6 +13,12 @@
 /// The vectors that average pools are made of: of the type of elements, and of that in which sums are taken.
 namespace taper::kernels::average {
 
+/// `n` elements to whole vectors.
+template <class A>
+constexpr std::int64_t rounded_up(std::int64_t n) {
+  return (n + kLanes<A> - 1) / kLanes<A> * kLanes<A>;
+}
+
 /// The p-th vector of A that the lanes of v make.
 template <class A, class V>
 [[gnu::always_inline]] inline Vector<A> part_of(const V& v, int p) {
@@ -54,7 +60,7 @@ template <class A, class T>
 /// Stores the first `n` lanes, or all where there are no more; none where n <= 0.
 template <class A, class T>
 [[gnu::always_inline]] inline void store_some(const Vector<A>& v, std::int64_t n, T* y) {
-  if (n >= kLanes<A>)
+  if (n >= kLanes<A>) [[likely]]
     store<A>(v, y);
   else if (n > 0)
     store_first<A>(v, n, y);

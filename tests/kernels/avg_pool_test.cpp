@@ -51,6 +51,29 @@ TEST_CASE("windows of at most sixteen columns equal their definition at every st
   CHECK(wrong == 0);
 }
 
+TEST_CASE("windows of any terms at each or every second element equal their definition, near and far apart") {
+  Draw draw(32);
+  // Few windows, and more than are taken at a time; each row of windows reads one row or some.
+  for (const std::int64_t s : {1, 2})
+    for (std::int64_t k = 1; k <= 17; ++k)
+      for (const std::int64_t dilation : {1, 2, 3, 4})
+        for (const std::int64_t windows : {5, 8, 21, 523})
+          for (const std::int64_t rows : {1, 3}) {
+            CAPTURE(s, k, dilation, windows, rows);
+            const std::int64_t padding = windows == 8 ? 0 : k / 2;
+            AvgPool pool = fixed({rows + 4, (windows - 1) * s + dilation * (k - 1) + 1 - padding}, {rows, k}, {1, s},
+                                 {0, padding}, true, k % 2 == 0, windows == 21 ? 3 : 0);
+            pool.dilation = {1, dilation};
+            CHECK(agrees(pool, draw));
+          }
+  for (const auto& [k, dilation] : std::vector<std::array<std::int64_t, 2>>{{2, 2047}, {3, 1365}, {64, 63}, {63, 64}}) {
+    CAPTURE(k, dilation);
+    AvgPool pool = fixed({3, 5501}, {2, k}, {1, 2}, {0, 0});
+    pool.dilation = {1, dilation};
+    CHECK(agrees(pool, draw));
+  }
+}
+
 TEST_CASE("random 2-d and 3-d average pools equal their definition") {
   Draw draw(2);
   const std::int64_t primes[] = {2, 3, 5, 7, 11, 13};
