@@ -70,12 +70,12 @@ def average_pools():
     yield Mutant("the rest of a divisor left out", "src/kernels/pool_lanes.hpp", "divisor, 1.0) * inverse);",
                  "divisor, 1.0) * 0);", "*average*")
     loops, strided = "src/kernels/avg_pool_loops.hpp", "windows of any terms*"
-    yield Mutant("last window of a row left out", loops, "store_some<A>(factor.times(s0), n - o, line.to + o);",
-                 "store_some<A>(factor.times(s0), n - o - 1, line.to + o);", "*average pools*")
-    yield Mutant("last terms of three left over in their lane", loops, "s3 += even_at(end + pair), s2 += odd_at(end)",
-                 "s3 += even_at(end + pair), s2 += even_at(end)", strided)
-    yield Mutant("terms behind the second four left out", loops, "for (std::int64_t four = fours; four > 0; --four)",
-                 "for (std::int64_t four = fours; four > 1; --four)", strided)
+    yield Mutant("last window of a row left out", loops, "store_some<A>(factor.times(sum), n - o, line.to + o);",
+                 "store_some<A>(factor.times(sum), n - o - 1, line.to + o);", "*average pools*")
+    yield Mutant("last terms of three left over in their lane", loops, "s3 = even_at(end + pair), s2 = odd_at(end)",
+                 "s3 = even_at(end + pair), s2 = even_at(end)", strided)
+    yield Mutant("terms behind the second four left out", loops, "while (--fours > 0);", "while (--fours > 1);",
+                 strided)
     yield Mutant("terms an odd step apart taken from even elements", loops, "step / 2 + (step % 2 == 0 ? 0 : width)",
                  "step / 2 + 0 * width", strided)
     yield Mutant("windows behind the first part from its elements", loops, "{line.from + 2 * o, line.to + o,",

@@ -147,13 +147,14 @@ struct Terms {
   std::int64_t k, odd, pair;
 };
 
-/// y_o = the sum of the terms of window o, as `sum_terms_of` takes it, for two or three terms, or more, of which K - 4
-/// are left over by fours; for any two or more with K = 0. Reads what windows would hold that complete the last vector.
+/// y_o = the sum of the terms of window o, as `sum_terms_of` takes it, of two or more: of K <= 3, or of more, of which
+/// K - 4 are left over by fours; of any for K = 0. Reads what windows would hold that complete the last vector.
 template <int K, class A, class T>
 [[gnu::noinline]] void sum_terms(const Line<A, T>* lines, std::int64_t count, std::int64_t n, const Terms& terms,
                                  std::int64_t by_step, std::uintptr_t ahead) {
   const std::int64_t k = K == 2 || K == 3 ? K : terms.k, rest = K >= 4 ? K - 4 : k % 4;
-  const std::int64_t odd = terms.odd, pair = terms.pair, fours = k / 4 - 1, end = k / 4 * 2 * pair;
+  const std::int64_t odd = terms.odd, pair = terms.pair, end = k / 4 * 2 * pair;
+  const Vector<A> none = A(-0.0) - Vector<A>{};  // -0 leaves what is added to it
   const bool is_plain = by_step == 0 && ahead == 0;
   for (std::int64_t l = 0; l < count; ++l) {
     const Line<A, T> line = lines[l];
@@ -169,22 +170,23 @@ template <int K, class A, class T>
       const auto odd_at = [&](std::int64_t further) __attribute__((always_inline)) {
         return load<A>(at + odd + further);
       };
-      Vector<A> s0 = even_at(0), s1 = odd_at(0);
+      Vector<A> sum;
       if (K >= 4 || (K == 0 && k > 3)) {
-        Vector<A> s2 = even_at(pair), s3 = odd_at(pair);
-        if (rest == 1) s3 += even_at(end);
-        if (rest == 2) s3 += odd_at(end), s2 += even_at(end);
-        if (rest == 3) s3 += even_at(end + pair), s2 += odd_at(end), s1 += even_at(end);
-        if (fours > 0) [[unlikely]]
-          for (std::int64_t four = fours; four > 0; --four) {
-            at += 2 * pair;
-            s0 += even_at(0), s1 += odd_at(0), s2 += even_at(pair), s3 += odd_at(pair);
-          }
-        s0 = (s0 + s1) + (s2 + s3);
+        // Those left over come first, as they do where the first four terms are what they are added to.
+        Vector<A> s0 = none, s1 = none, s2 = none, s3 = none;
+        if (rest == 1) s3 = even_at(end);
+        if (rest == 2) s3 = odd_at(end), s2 = even_at(end);
+        if (rest == 3) s3 = even_at(end + pair), s2 = odd_at(end), s1 = even_at(end);
+        std::int64_t fours = k / 4;
+        do {
+          s0 += even_at(0), s1 += odd_at(0), s2 += even_at(pair), s3 += odd_at(pair);
+          at += 2 * pair;
+        } while (--fours > 0);
+        sum = (s0 + s1) + (s2 + s3);
       } else {
-        s0 += k == 2 ? s1 : s1 + even_at(pair);
+        sum = even_at(0) + (k == 2 ? odd_at(0) : odd_at(0) + even_at(pair));
       }
-      store_some<A>(factor.times(s0), n - o, line.to + o);
+      store_some<A>(factor.times(sum), n - o, line.to + o);
     }
   }
 }
@@ -195,14 +197,10 @@ void sum_terms(const Line<A, T>* lines, std::int64_t count, std::int64_t n, cons
                std::uintptr_t ahead) {
   const std::int64_t k = terms.k;
   if (k == 1) return sum_beside<1, 1>(lines, count, n, by_step, ahead);
-  auto* sum = sum_terms<0, A, T>;
-  if constexpr (std::is_same_v<A, T> && kVectorWidth > 16) {  // the baseline is kept small
-    constexpr decltype(sum) kSums[] = {sum_terms<4, A, T>, sum_terms<5, A, T>, sum_terms<6, A, T>, sum_terms<7, A, T>};
-    sum = k == 2 ? sum_terms<2, A, T> : k == 3 ? sum_terms<3, A, T> : kSums[k % 4];
-  } else if constexpr (std::is_same_v<A, T>) {
-    if (k == 3) sum = sum_terms<3, A, T>;
-  }
-  sum(lines, count, n, terms, by_step, ahead);
+  if constexpr (!kHasSmall) return sum_terms<0>(lines, count, n, terms, by_step, ahead);
+  constexpr decltype(&sum_terms<4, A, T>) kSums[] = {sum_terms<4, A, T>, sum_terms<5, A, T>, sum_terms<6, A, T>,
+                                                     sum_terms<7, A, T>};
+  (k == 2 ? sum_terms<2, A, T> : k == 3 ? sum_terms<3, A, T> : kSums[k % 4])(lines, count, n, terms, by_step, ahead);
 }
 
 /// Copies each second of 2 n elements of each line to `to`, and then the others: n is a multiple of a vector.
@@ -248,7 +246,8 @@ TAPER_FOR_SIZE void sum_strided(const Line<A, T>* lines, std::int64_t count, std
   }
 }
 
-/// y_o = x_{s o} + x_{s o + step} + ... of k terms: for s <= 2, and for k = s <= 4 that lie side by side, where A is T.
+/// y_o = x_{s o} + x_{s o + step} + ... of k terms: for s <= 2, and for k = s <= 4 that lie side by side, where A is T;
+/// for s = 2 in the baseline only k <= 3 that do.
 /// Reads up to 64 elements behind the last window. Memory that `is_far` is asked for before.
 template <class A, class T>
 void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k, std::int64_t s,
@@ -263,7 +262,8 @@ void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::
       if (s == 2 && k == 2) sum = sum_beside<2, 2, A, T>;
       if (sum) return sum(lines, count, n, by_step, ahead);
     }
-  if (s == 2) return sum_strided(lines, count, n, k, step, by_step, ahead);
+  if constexpr (kHasSmall)
+    if (s == 2) return sum_strided(lines, count, n, k, step, by_step, ahead);
   sum_terms(lines, count, n, Terms{k, step, 2 * step}, by_step, ahead);
 }
 

@@ -52,11 +52,13 @@ struct Course {
 
 /// Where sums are of a wider type than what is read there are no loops for each width of a few.
 [[gnu::noinline]] inline Way way_of(const Reads& r, bool backward, bool widens) {
+  const std::int64_t most = r.most(), taps = kHasSmall ? 2 : 1;
   if (r.step > 1 || r.dilation > 0)
-    return r.den == 1 && r.num <= 2 && r.most() <= kSpan / r.step ? Way::taps : Way::spans;
-  const std::int64_t most = r.most();
-  if (r.den == 1 && most <= kShort)
-    return r.num <= 2 || (!widens && r.num <= 4 && r.num == most) ? Way::taps : Way::short_spans;
+    return r.den == 1 && r.num <= taps && most <= kSpan / r.step ? Way::taps : Way::spans;
+  if (r.den == 1 && most <= kShort) {
+    const bool few = !widens && r.num <= 4 && (r.num == most || (r.num == 2 && most == 3));
+    return r.num <= taps || few ? Way::taps : Way::short_spans;
+  }
   if (r.den == 1) return most / 4 >= r.num && most <= kLongest ? Way::sliding : Way::spans;
   if (backward && r.to >= r.from && r.least() <= kLongest) return Way::spread;
   return most <= kShort ? Way::short_spans : Way::spans;
@@ -73,9 +75,6 @@ TAPER_FOR_SIZE inline bool is_strided(const Course& c) {
   return kHasStrided && !c.backward && c.d.takes_one() && c.w.den == 1 && c.w.num <= kShort &&
          c.way == Way::short_spans;
 }
-
-/// Whether some windows have loops of their own; the baseline is kept small.
-inline constexpr bool kHasSmall = kVectorWidth > 16;
 
 /// Which these are: those of one row's width and of the same kind in both axes.
 [[gnu::noinline]] inline Small small_of(const Course& c) {

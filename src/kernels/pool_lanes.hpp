@@ -13,6 +13,9 @@
 /// The vectors that average pools are made of: of the type of elements, and of that in which sums are taken.
 namespace taper::kernels::average {
 
+/// Whether some windows have loops of their own; the baseline is kept small.
+inline constexpr bool kHasSmall = kVectorWidth > 16;
+
 /// `n` elements to whole vectors.
 template <class A>
 constexpr std::int64_t rounded_up(std::int64_t n) {
@@ -78,10 +81,10 @@ template <class T>
   }
 }
 
-/// Asks for the memory of `vectors` vectors, `ahead` bytes behind x, unless that is 0.
+/// Asks for the memory of `vectors` vectors of float32, `ahead` bytes behind x, unless that is 0.
 template <int vectors, class T>
 [[gnu::always_inline]] inline void fetch_ahead(const T* x, std::uintptr_t ahead) {
-  if (ahead == 0) return;
+  if (ahead == 0 || !std::is_same_v<T, float>) return;
 #pragma GCC unroll 4
   for (std::uintptr_t i = 0; i < vectors * kVectorWidth; i += kLine) fetch_line(x, ahead + i);
 }
