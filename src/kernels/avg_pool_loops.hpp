@@ -147,12 +147,13 @@ struct Terms {
   std::int64_t k, odd, pair;
 };
 
-/// y_o = the sum of the terms of window o, as `sum_terms_of` takes it, of two or more: of K <= 3, or of more, of which
-/// K - 4 are left over by fours; of any for K = 0. Reads what windows would hold that complete the last vector.
+/// y_o = the sum of the terms of window o, as `sum_terms_of` takes it, of two or more: of two or three for K = 2, of K
+/// = 3, or of more, of which K - 4 are left over by fours; of any for K = 0. Reads what windows would hold that
+/// complete the last vector.
 template <int K, class A, class T>
 [[gnu::noinline]] void sum_terms(const Line<A, T>* lines, std::int64_t count, std::int64_t n, const Terms& terms,
                                  std::int64_t by_step, std::uintptr_t ahead) {
-  const std::int64_t k = K == 2 || K == 3 ? K : terms.k, rest = K >= 4 ? K - 4 : k % 4;
+  const std::int64_t k = K == 3 ? K : terms.k, rest = K >= 4 ? K - 4 : k % 4;
   const std::int64_t odd = terms.odd, pair = terms.pair, end = k / 4 * 2 * pair;
   const Vector<A> none = A(-0.0) - Vector<A>{};  // -0 leaves what is added to it
   const bool is_plain = by_step == 0 && ahead == 0;
@@ -198,9 +199,11 @@ void sum_terms(const Line<A, T>* lines, std::int64_t count, std::int64_t n, cons
   const std::int64_t k = terms.k;
   if (k == 1) return sum_beside<1, 1>(lines, count, n, by_step, ahead);
   if constexpr (!kHasSmall) return sum_terms<0>(lines, count, n, terms, by_step, ahead);
-  constexpr decltype(&sum_terms<4, A, T>) kSums[] = {sum_terms<4, A, T>, sum_terms<5, A, T>, sum_terms<6, A, T>,
-                                                     sum_terms<7, A, T>};
-  (k == 2 ? sum_terms<2, A, T> : k == 3 ? sum_terms<3, A, T> : kSums[k % 4])(lines, count, n, terms, by_step, ahead);
+  auto* sum = sum_terms<2, A, T>;
+  if constexpr (std::is_same_v<A, T>)
+    if (k == 3) sum = sum_terms<3, A, T>;
+  constexpr decltype(sum) kMore[] = {sum_terms<4, A, T>, sum_terms<5, A, T>, sum_terms<6, A, T>, sum_terms<7, A, T>};
+  (k > 3 ? kMore[k % 4] : sum)(lines, count, n, terms, by_step, ahead);
 }
 
 /// Copies each second of 2 n elements of each line to `to`, and then the others: n is a multiple of a vector.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <utility>
 
@@ -89,6 +90,15 @@ template <class T>
   return kVectorWidth == 32 && readable >= kLanes<T> ? load_kept<T>(x, n) : load_some<T>(x, n);
 }
 
+/// -1, 0, 1, ..., as many as a vector has lanes, and -1: from the first on where the lanes before a row's first vector
+/// come from, from the second on its own, and from the third on those behind its last.
+template <class T>
+static constexpr auto kBeside = [] {
+  std::array<std::int32_t, kLanes<T> + 2> from{};
+  for (int l = 0; l < kLanes<T> + 2; ++l) from[std::size_t(l)] = l <= kLanes<T> ? l - 1 : -1;
+  return from;
+}();
+
 /// y_o = (x_{o - 1} + x_o + x_{o + 1}) times its factor, in both axes. Two vectors at a time are taken down the rows,
 /// or the only one, so that each row is summed once.
 template <class T>
@@ -105,7 +115,8 @@ template <class T>
   const auto down =
       [ =, &s, &next_x, &next_y ](std::int64_t c, auto vectors, auto whole) __attribute__((always_inline)) {
     constexpr int V = vectors;
-    const std::int64_t n = width - c;
+    const std::int64_t n = width - c, is_inside = c > 0 ? 1 : 0, has_more = n > V * kLanes<T> ? 1 : 0;
+    const Permutation<T> before_of(&kBeside<T>[is_inside]), behind_of(&kBeside<T>[2 - has_more]);
     // Where these are all columns, what is stored behind the end of a row is replaced by the next one.
     std::int64_t left = c > 0 ? 0 : s.storable(s.to_first), readable = s.readable(s.to_first - 1) - c;
     const T *by = s.by[0], *const zeros = s.zeros + c;
@@ -120,7 +131,7 @@ template <class T>
     for (std::int64_t l = s.to_first - 2; l < end; ++l, x += width, readable -= width) {
       const bool is_row = static_cast<std::uint64_t>(l + 1 - begin) < static_cast<std::uint64_t>(rows);
       const T* const row = is_row ? x : zeros;
-      if (is_far) {
+      if (is_far) [[unlikely]] {
         next_x.fetch(V * kVectorWidth);
         next_y.fetch(V * kVectorWidth);
       }
@@ -132,17 +143,23 @@ template <class T>
       Vector<T> third[V];
 #pragma GCC unroll 2
       for (int v = 0; v < V; ++v) {
-        Vector<T> before;
-        if (v == 0 && c > 0)
-          before = whole ? load<T>(row - 1) : load_some<T>(row - 1, n + 1, readable + 1);
-        else
+        Vector<T> before, behind;
+        if (v > 0)
           before = moved<kLast>(sum[v], sum[v + 1], All());
-        const Vector<T> behind = v + 1 == V && n > V * kLanes<T> ? load<T>(row + v * kLanes<T> + 1)
-                                                                 : moved<1>(sum[v + 1], sum[v + 2], All());
+        else if (whole)
+          before = before_of(load<T>(row - is_inside));
+        else
+          before = is_inside != 0 ? load_some<T>(row - 1, n + 1, readable + 1) : moved<kLast>(sum[0], sum[1], All());
+        if (v + 1 < V)
+          behind = moved<1>(sum[v + 1], sum[v + 2], All());
+        else if (whole)
+          behind = behind_of(load<T>(row + v * kLanes<T> + has_more));
+        else
+          behind = has_more != 0 ? load<T>(row + v * kLanes<T> + 1) : moved<1>(sum[v + 1], sum[v + 2], All());
         third[v] = before + (sum[v + 1] + behind);
       }
-      if (l >= s.to_first) {
-        if (by_step != 0 && by != s.factors(l)) {
+      if (l >= s.to_first) [[likely]] {
+        if (by_step != 0 && by != s.factors(l)) [[unlikely]] {
           by = s.factors(l);
           set_factors();
         }
