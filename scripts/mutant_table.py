@@ -713,6 +713,10 @@ def max_pools():
                  "_mm256_cmp_ps(best, best, _CMP_FALSE_OQ)", "one NaN in any column*")
     yield Mutant("a NaN of a column between missed", separable, "_mm256_cmp_ps(other, other, _CMP_UNORD_Q)",
                  "_mm256_cmp_ps(other, other, _CMP_FALSE_OQ)", "one NaN in any column*")
+    yield Mutant("windows in pairs stored in the order of pairs", separable, "in_pairs ? Pairs::ordered(lanes) : lanes",
+                 "lanes", narrow)
+    yield Mutant("borders of the last windows left out", separable, "v + 2 * N >= row ? last_borders : &between_",
+                 "&between_", narrow)
     yield Mutant("odd columns taken for even ones", separable, "S == 1 ? k : k & -2", "k", narrow)
     yield Mutant("rows of windows taller than three cut", separable,
                  "for (std::int64_t r = 3; r < tall; ++r) add(a + v - r * row);", "", "rows\\, windows and planes*")

@@ -64,12 +64,13 @@ class SeparableMaxima {
     const std::int64_t last = last_, width = width_, row = row_, kernel = columns_;
     V nan{};
     float* to = best_ + at * row;
-    for (; rows > 0; --rows, x += width, place += width)
+    const Borders *const first_borders = &ends_[row > N ? 0 : 1], *const last_borders = &ends_[1];
+    for (; rows > 0; --rows, x += width, place += width) {
+      const Borders* borders = first_borders;
       for (std::int64_t v = 0; v < row; v += N, to += N) {
         const std::int64_t o = std::min(v, last);
         const float* const from = x + o * S;
         fetch_line(from, ahead_);
-        const Borders* const borders = v + N >= row ? &ends_[1] : v == 0 ? &ends_[0] : &between_;
         const auto bounded = [=](std::int64_t k, const V& column) __attribute__((always_inline)) {
           return V(_mm256_min_ps(borders->bound[k], column));
         };
@@ -82,7 +83,7 @@ class SeparableMaxima {
         // From the last column to the first, of which the first of equal ones is taken.
         V best = second;
         Places where = columns + 1;
-        if (kernel > 2) {
+        if (kernel > 2) [[likely]] {
           const auto column = [=](std::int64_t k) __attribute__((always_inline)) {
             const float* const pair = from + (S == 1 ? k : k & -2);
             if constexpr (S == 1) return bounded(k, load(pair));
@@ -90,24 +91,27 @@ class SeparableMaxima {
             return bounded(
                 k, k % 2 == 0 ? Pairs::of_pairs<0>(low_pairs, high_pairs) : Pairs::of_pairs<1>(low_pairs, high_pairs));
           };
-          std::int64_t k = kernel - 1;
-          best = column(k);
-          if (kPlaces) where = columns + static_cast<std::int32_t>(k);
+          best = column(kernel - 1);
+          if (kPlaces) where = columns + static_cast<std::int32_t>(kernel - 1);
           nan = V(_mm256_or_ps(nan, _mm256_cmp_ps(best, best, _CMP_UNORD_Q)));
-          while (--k > 1) {
-            const V other = column(k);
-            nan = V(_mm256_or_ps(nan, _mm256_cmp_ps(other, other, _CMP_UNORD_Q)));
-            take<kPlaces>(other, columns + static_cast<std::int32_t>(k), best, where);
-          }
+          if (kernel > 3) [[unlikely]]
+            for (std::int64_t k = kernel - 2; k > 1; --k) {
+              const V other = column(k);
+              nan = V(_mm256_or_ps(nan, _mm256_cmp_ps(other, other, _CMP_UNORD_Q)));
+              take<kPlaces>(other, columns + static_cast<std::int32_t>(k), best, where);
+            }
           take<kPlaces>(second, columns + 1, best, where);
         }
         take<kPlaces>(first, columns, best, where);
         store<float>(best, to);
-        if (!kPlaces) continue;
-        const Places least = borders->first + static_cast<std::int32_t>(place);
-        where = where > least ? where : least;  // nothing is less than padding
-        std::memcpy(to + kRoom, &where, sizeof where);
+        if (kPlaces) {
+          const Places least = borders->first + static_cast<std::int32_t>(place);
+          where = where > least ? where : least;  // nothing is less than padding
+          std::memcpy(to + kRoom, &where, sizeof where);
+        }
+        borders = v + 2 * N >= row ? last_borders : &between_;
       }
+    }
     return _mm256_movemask_ps(nan) == 0;
   }
 
@@ -118,6 +122,7 @@ class SeparableMaxima {
                                    std::int64_t* index) const {
     const std::int64_t last = last_, row = row_, height = height_, down = down_, kernel = kernel_;
     const std::int64_t begin = std::max<std::int64_t>(top, 0);
+    const BitsOf<V> lanes{0, 1, 2, 3, 4, 5, 6, 7}, order = in_pairs ? Pairs::ordered(lanes) : lanes;
     for (std::int64_t left = rows * n_; left > 0; left -= n_, top += down, y += n_) {
       const std::int64_t first = std::max<std::int64_t>(top, 0), tall = std::min(top + kernel, height) - first;
       // From the last row to the first; one of three may be there twice.
@@ -135,10 +140,8 @@ class SeparableMaxima {
         };
         add(b + v), add(c + v);
         for (std::int64_t r = 3; r < tall; ++r) add(a + v - r * row);
-        if (in_pairs) {
-          best = Pairs::ordered(best);
-          if (kPlaces) where = Pairs::ordered(where);
-        }
+        best = permuted(best, order);
+        if (kPlaces) where = Places(permuted(V(where), order));
         if (left < N) {
           store_end<kPlaces>(best, where, n_, y, index);
           break;
