@@ -116,7 +116,7 @@ template <class T>
       [ =, &s, &next_x, &next_y ](std::int64_t c, auto vectors, auto whole) __attribute__((always_inline)) {
     constexpr int V = vectors;
     const std::int64_t n = width - c, is_inside = c > 0 ? 1 : 0, has_more = n > V * kLanes<T> ? 1 : 0;
-    const Permutation<T> before_of(&kBeside<T>[is_inside]), behind_of(&kBeside<T>[2 - has_more]);
+    const Permutation<T> before_of(kBeside<T>.data() + is_inside), behind_of(kBeside<T>.data() + 2 - has_more);
     // Where these are all columns, what is stored behind the end of a row is replaced by the next one.
     std::int64_t left = c > 0 ? 0 : s.storable(s.to_first), readable = s.readable(s.to_first - 1) - c;
     const T *by = s.by[0], *const zeros = s.zeros + c;

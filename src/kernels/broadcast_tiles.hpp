@@ -56,20 +56,24 @@ using Operands = Operand[BroadcastPlan::kOperands];
 template <class Element>
 void lay_out(const void* x, Strides s, std::int64_t rows, std::int64_t n, void* y) {
   typedef Element Any __attribute__((may_alias));
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const Any* const from = static_cast<const Any*>(x) + r * s.row;
-    Any* const to = static_cast<Any*>(y) + r * n;
-    if (s.column == 0) {
-      // Vectors that reach into the next row, which is filled after this one.
-      constexpr std::int64_t wide = kVectorWidth / sizeof(Element);
+  const Any* from = static_cast<const Any*>(x);
+  Any* to = static_cast<Any*>(y);
+  if (s.column == 0) {
+    // Vectors that reach into the next row, which is filled after this one.
+    constexpr std::int64_t wide = kVectorWidth / sizeof(Element);
+    for (; rows > 0; --rows, from += s.row, to += n) {
       const auto repeated = typename Several<Element, wide>::type{} + *from;
-      for (std::int64_t i = 0; i < n; i += wide) std::memcpy(to + i, &repeated, sizeof repeated);
-    } else if (kVectorWidth > 16 && sizeof(Element) == sizeof(float) && s.column == 1) {
-      std::copy_n(from, n, to);
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * s.column];
+      std::int64_t i = 0;
+      do std::memcpy(to + i, &repeated, sizeof repeated);
+      while ((i += wide) < n);
     }
+    return;
   }
+  for (; rows > 0; --rows, from += s.row, to += n)
+    if (kVectorWidth > 16 && sizeof(Element) == sizeof(float) && s.column == 1)
+      std::copy_n(from, n, to);
+    else
+      for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * s.column];
 }
 
 /// Rows [done, rows) of `size` bytes are those from the first on: twice as many each time.
