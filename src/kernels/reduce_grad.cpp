@@ -173,7 +173,8 @@ void deviation_grad(const ReducePlan& plan, double correction, const T* dy, cons
             for (; i + kDoubles <= n; i += kDoubles) {
               AsManyFloats before, d = as_floats(slope * (ElementsAt{i}(run)-mean));
               std::memcpy(&before, to + i, sizeof before);
-              if (add) d += before;
+              if (add) [[unlikely]]
+                d += before;
               std::memcpy(to + i, &d, sizeof d);
             }
             for (; i < n; ++i) {
