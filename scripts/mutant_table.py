@@ -80,6 +80,8 @@ def average_pools():
                  "step / 2 + 0 * width", strided)
     yield Mutant("windows behind the first part from its elements", loops, "{line.from + 2 * o, line.to + o,",
                  "{line.from, line.to + o,", strided)
+    yield Mutant("dilated windows without the zeros beside the source", "src/kernels/avg_pool_plan.hpp",
+                 "(w.step == 1 || w.most() > kSpan / w.step)", "true", "zeros written out*")
     yield Mutant("windows behind the first part by its factors", loops, "line.by + by_step * o * Factors<A>::kElements",
                  "line.by + 0 * by_step", strided)
     yield Mutant("an infinity left in the sums behind it", "src/kernels/avg_pool_long.hpp",
@@ -875,8 +877,7 @@ def moves():
                  "std::copy_n(columns + kLanes<T> - (p.n - whole), p.n - whole, c + whole);",
                  "std::copy_n(columns, p.n - whole, c + whole);", "*row times a matrix*")
     yield Mutant("a column's operand laid out for its first row alone", "src/kernels/broadcast_tiles.hpp",
-                 "const Any* const from = static_cast<const Any*>(x) + r * s.row;",
-                 "const Any* const from = static_cast<const Any*>(x) + (s.column == 0 ? 0 : r * s.row);", "*operands of any layout*")
+                 "from += s.row, to += n) {", "to += n) {", "*operands of any layout*")
     yield Mutant("every row of a permutation placed behind the one before", file,
                  "m.row_step = p.stride[across], m.to_step = to_stride[across];",
                  "m.row_step = p.stride[across], m.to_step = m.columns;", "permutations move*")

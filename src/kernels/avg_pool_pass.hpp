@@ -21,6 +21,7 @@ class Pass {
         small_(kHasSmall && std::is_same_v<A, float> ? small_of(c) : Small::none),
         strided_(std::is_same_v<A, float> && is_strided(c)),
         by_spans_(!strided_ && (way_ == Way::short_spans || way_ == Way::spans)),
+        in_source_(by_spans_ && lies_in_source(c)),
         one_slice_(c.d.takes_one()),
         block_rows_(block_rows(c.h, c.w.from, small_, reads_buffer())),
         blocks_(block_rows_ >= c.h.to ? 1 : ceil_div(c.h.to, block_rows_)),
@@ -80,16 +81,13 @@ class Pass {
 
   // --- tiles --------------------------------------------------------------------------------------------------------
 
-  /// Whether windows are listed as they lie in the source, not beside it.
-  bool lists_spans() const { return way_ == Way::spans || (way_ == Way::short_spans && c_.w.den > 1); }
-
   /// Results that one tile has at most; 0 if there is not room for the columns of one.
   std::int64_t tile_results() const {
     const Reads& w = c_.w;
     std::int64_t most = way_ == Way::short_spans || way_ == Way::spans ? kTile : kSpan;
     if (way_ == Way::spread)
       if (period() > Spread::kPatterns) most = Spread::kPatterns * kLanes<A>;
-    if (lists_spans() && w.from <= kSpan) return most;
+    if (in_source_ && w.from <= kSpan) return most;
     const std::int64_t room = kSpan * w.den - (w.high - w.low) - (w.den - 1);
     if (room < 0) return 0;
     most = std::min(most, room / w.num + 1);
@@ -118,7 +116,7 @@ class Pass {
         o1 = std::min(o1, end);
     }
     const IndexRange first = ReadsCursor(w, o0).range(), last = ReadsCursor(w, o1 - 1).range();
-    if (lists_spans())
+    if (in_source_)
       return {o0, o1, std::clamp<std::int64_t>(first.first, 0, w.from), std::clamp<std::int64_t>(last.last, 0, w.from)};
     return {o0, o1, std::min(first.first, first.last - 1), last.last};
   }
@@ -127,7 +125,7 @@ class Pass {
     const Reads& w = c_.w;
     if (way_ == Way::spread) list_patterns(w, t, kLanes<A>, period(), b.spread);
     if (strided_) list_fours(w.most(), w.num, b.four);
-    if (by_spans_) list_spans(w, t, lists_spans(), b.spans);
+    if (by_spans_) list_spans(w, t, in_source_, b.spans);
     prepare_factors(t, b);
     if (t.c0 < 0 || t.c1 > w.from || way_ == Way::sliding)
       clear(b.columns, 3 * kSlack + std::min(kSpan, listed_rows() * rounded_up<A>(t.columns())));
@@ -479,6 +477,7 @@ class Pass {
   const Small small_;
   const bool strided_;
   const bool by_spans_;                     ///< whether windows are listed
+  const bool in_source_;                    ///< and as they lie in the source, not beside it
   const bool one_slice_;                    ///< whether each slice of results is made of one slice
   const std::int64_t block_rows_, blocks_;  ///< rows of a block, blocks of a slice
   const bool one_row_;                      ///< and each row of one row

@@ -76,6 +76,13 @@ TAPER_FOR_SIZE inline bool is_strided(const Course& c) {
          c.way == Way::short_spans;
 }
 
+/// Whether windows that are listed are so as they lie in the source, not beside it: dilated ones are not where there is
+/// room for them, and are summed with zeros beside the source as if these were written out.
+TAPER_FOR_SIZE inline bool lies_in_source(const Course& c) {
+  const Reads& w = c.w;
+  return w.den > 1 || (c.way == Way::spans && (w.step == 1 || w.most() > kSpan / w.step));
+}
+
 /// Which these are: those of one row's width and of the same kind in both axes.
 [[gnu::noinline]] inline Small small_of(const Course& c) {
   // Gradients of windows that differ in what they count along the depth are not added before they are scaled.

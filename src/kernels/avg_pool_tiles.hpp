@@ -57,7 +57,10 @@ inline constexpr bool kHasTiles = true;
     const Vector<float> g = factor.times(load(dy + i));
     for (std::int64_t v = 0; v < k; ++v, dx += kWidth) {
       const Vector<float> copies = permuted(g, from[v]);
-      streams ? stream<float>(copies, dx) : store<float>(copies, dx);
+      if (streams) [[unlikely]]
+        stream<float>(copies, dx);
+      else
+        store<float>(copies, dx);
     }
   }
   if (i == n) return;

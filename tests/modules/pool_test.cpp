@@ -276,10 +276,13 @@ TEST_CASE("zeros written out and no padding are counted padding, bit for bit") {
                                    .padding = {{0, 1}, {1, 0}, {before, after}},
                                    .dilation = {1, 1, dilation}}),
                  padded));
-      const Tensor row = x.reshape({2, 3 * 5 * 17, 29});
-      CHECK(same(
-          F::avg_pool1d(row, {.kernel_size = k, .stride = 2, .padding = {{before, after}}, .dilation = dilation}),
-          F::avg_pool1d(pad(row, std::vector{before, after}), {.kernel_size = k, .stride = 2, .dilation = dilation})));
+      const Tensor row = x.reshape({2, 3 * 5 * 17, 29}), padded_row = pad(row, std::vector{before, after});
+      for (const std::int64_t stride : {1, 2, 3, 5}) {
+        CAPTURE(stride);
+        CHECK(same(F::avg_pool1d(
+                       row, {.kernel_size = k, .stride = stride, .padding = {{before, after}}, .dilation = dilation}),
+                   F::avg_pool1d(padded_row, {.kernel_size = k, .stride = stride, .dilation = dilation})));
+      }
     }
 }
 
