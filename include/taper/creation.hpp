@@ -92,7 +92,8 @@ int get_num_threads();
 bool set_flush_denormal(bool on);
 
 /// The instruction set whose kernels run: "default", "avx2" or "avx512", the strongest this processor has or a weaker
-/// one that the environment variable TAPER_CPU_CAPABILITY names. Results differ between sets in their last bits.
+/// one that the environment variable TAPER_CPU_CAPABILITY names; another name is ignored, with a sentence on standard
+/// error. Results differ between sets in their last bits.
 const char* get_cpu_capability();
 
 }  // namespace taper

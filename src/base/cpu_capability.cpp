@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #ifdef TAPER_KERNEL_DISPATCH
 
@@ -34,9 +36,15 @@ constexpr CpuCapability kAll[] = {CpuCapability::baseline, CpuCapability::avx2, 
 /// Before any constructor of a program's globals may run a kernel.
 [[gnu::constructor(101)]] void choose() {
   CpuCapability wanted = offered_cpu_capability();
-  if (const char* name = std::getenv("TAPER_CPU_CAPABILITY"))
-    for (const CpuCapability capability : kAll)
-      if (std::strcmp(name, name_of(capability)) == 0) wanted = capability;
+  if (const char* name = std::getenv("TAPER_CPU_CAPABILITY"); name != nullptr && *name != '\0') {
+    const auto* const named = std::find_if(std::begin(kAll), std::end(kAll), [name](CpuCapability capability) {
+      return std::strcmp(name, name_of(capability)) == 0;
+    });
+    if (named != std::end(kAll))
+      wanted = *named;
+    else
+      std::fprintf(stderr, "TAPER_CPU_CAPABILITY: expected default, avx2 or avx512, got '%s'; it is ignored\n", name);
+  }
   set_cpu_capability(wanted);
 }
 

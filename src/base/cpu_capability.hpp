@@ -12,7 +12,7 @@ const char* name_of(CpuCapability capability) noexcept;
 CpuCapability offered_cpu_capability() noexcept;
 
 /// The set whose kernels run. At the program's start it is the strongest on offer, or a weaker one that the environment
-/// variable TAPER_CPU_CAPABILITY names.
+/// variable TAPER_CPU_CAPABILITY names; another name is ignored, with a sentence on standard error.
 CpuCapability cpu_capability() noexcept;
 
 /// Runs the kernels of another set from now on; one that is not on offer becomes the strongest that is. No kernel may

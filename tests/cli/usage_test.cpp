@@ -2,6 +2,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
+#include "base/cpu_capability.hpp"
 #include "support/catch.hpp"
 #include "support/program.hpp"
 #include "support/temp_folder.hpp"
@@ -142,6 +145,23 @@ TEST_CASE("a wrong command line ends with 2 and a sentence that names what is wr
     CHECK(outcome.exit == wrong.exit);
     CHECK(outcome.out == "");
   }
+}
+
+TEST_CASE("a set of instructions that is not one of the library's is ignored, and said to be") {
+  if (detail::offered_cpu_capability() == detail::CpuCapability::baseline) return;  // one set of kernels alone
+  const TempFolder folder;
+  const char* const before = std::getenv("TAPER_CPU_CAPABILITY");
+  const std::string kept = before != nullptr ? before : "";
+  const auto said_with = [&](const char* name) {
+    ::setenv("TAPER_CPU_CAPABILITY", name, 1);
+    const Outcome outcome = run_taper(folder.path(), {"--version"});
+    CHECK(outcome.exit == 0);
+    return outcome.err;
+  };
+  CHECK(said_with("avx1024") ==
+        "TAPER_CPU_CAPABILITY: expected default, avx2 or avx512, got 'avx1024'; it is ignored\n");
+  for (const char* name : {"", "default", "avx2", "avx512"}) CHECK(said_with(name).empty());
+  before != nullptr ? ::setenv("TAPER_CPU_CAPABILITY", kept.c_str(), 1) : ::unsetenv("TAPER_CPU_CAPABILITY");
 }
 
 TEST_CASE("run ends with 2 for what it refuses and with 1 for bad files") {
