@@ -12,6 +12,9 @@
 /// which is summed, and T, in which memory is.
 namespace taper::kernels::average {
 
+/// Columns that the results of a row which are worked on at once span at most, where these are brought together.
+inline constexpr std::int64_t kSpan = 4096;
+
 /// Where a window of a tile lies in the tile's columns.
 struct Span {
   std::int32_t first, count;
@@ -223,12 +226,12 @@ template <class A, class T>
   }
 }
 
-/// y_o = x_{2 o} + x_{2 o + step} + ... of k terms. Reads up to 64 elements behind the last of them.
+/// y_o = x_{2 o} + x_{2 o + step} + ... of k terms, k step <= kSpan. Reads up to 64 elements behind the last of them.
 template <class A, class T>
 TAPER_FOR_SIZE void sum_strided(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k,
                                 std::int64_t step, std::int64_t by_step, std::uintptr_t ahead) {
-  constexpr std::int64_t kSome = 512, kMost = 2048, kLines = 16;
-  alignas(64) A columns[2 * (kSome + kMost + 2 * kLanes<A>)];
+  constexpr std::int64_t kSome = 512, kLines = 16;
+  alignas(64) A columns[2 * (kSome + 2 * kLanes<A>)+kSpan];
   // The terms begin at every second element or, where `step` is odd, half of them between these.
   const std::int64_t reach = (k - 1) * step / 2;
   for (std::int64_t o = 0; o < n; o += kSome) {
@@ -250,8 +253,8 @@ TAPER_FOR_SIZE void sum_strided(const Line<A, T>* lines, std::int64_t count, std
 }
 
 /// y_o = x_{s o} + x_{s o + step} + ... of k terms: for s <= 2, and for k = s <= 4 that lie side by side, where A is T;
-/// for s = 2 in the baseline only k <= 3 that do.
-/// Reads up to 64 elements behind the last window. Memory that `is_far` is asked for before.
+/// for s = 2 in the baseline only k <= 3 that do. Reads up to 64 elements behind the last window. Memory that `is_far`
+/// is asked for before.
 template <class A, class T>
 void sum_taps(const Line<A, T>* lines, std::int64_t count, std::int64_t n, std::int64_t k, std::int64_t s,
               std::int64_t step, std::int64_t by_step, bool is_far) {

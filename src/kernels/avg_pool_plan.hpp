@@ -13,8 +13,8 @@ namespace taper::kernels::average {
 
 /// Windows with at most this many columns are summed in the type of the elements, if they have few rows.
 inline constexpr std::int64_t kShort = 16;
-/// Results of a row that are worked on at once where their windows are listed, and columns that these span at most.
-inline constexpr std::int64_t kTile = 1024, kSpan = 4096;
+/// Results of a row that are worked on at once where their windows are listed.
+inline constexpr std::int64_t kTile = 1024;
 /// Columns of the rows that are worked on at once, if these are several.
 inline constexpr std::int64_t kBatch = 2048;
 /// Of what caches hardly hold, elements that are worked on at once, so that they stay near.
@@ -50,11 +50,13 @@ struct Course {
   Way way = Way::taps;
 };
 
+/// Whether there is room for all columns that a dilated window spans.
+inline bool has_room(const Reads& r) { return r.most() <= kSpan / r.step; }
+
 /// Where sums are of a wider type than what is read there are no loops for each width of a few.
 [[gnu::noinline]] inline Way way_of(const Reads& r, bool backward, bool widens) {
   const std::int64_t most = r.most(), taps = kHasSmall ? 2 : 1;
-  if (r.step > 1 || r.dilation > 0)
-    return r.den == 1 && r.num <= taps && most <= kSpan / r.step ? Way::taps : Way::spans;
+  if (r.step > 1 || r.dilation > 0) return r.den == 1 && r.num <= taps && has_room(r) ? Way::taps : Way::spans;
   if (r.den == 1 && most <= kShort) {
     const bool few = !widens && r.num <= 4 && (r.num == most || (r.num == 2 && most == 3));
     return r.num <= taps || few ? Way::taps : Way::short_spans;
@@ -80,7 +82,7 @@ TAPER_FOR_SIZE inline bool is_strided(const Course& c) {
 /// room for them, and are summed with zeros beside the source as if these were written out.
 TAPER_FOR_SIZE inline bool lies_in_source(const Course& c) {
   const Reads& w = c.w;
-  return w.den > 1 || (c.way == Way::spans && (w.step == 1 || w.most() > kSpan / w.step));
+  return w.den > 1 || (c.way == Way::spans && (w.step == 1 || !has_room(w)));
 }
 
 /// Which these are: those of one row's width and of the same kind in both axes.
