@@ -586,6 +586,12 @@ def transposed_and_resized():
     yield Mutant("padded dimensions in the order of the shape", "src/kernels/pad.cpp",
                  "const std::size_t pair = std::size_t(p.rank - 1 - d) * 2;", "const std::size_t pair = std::size_t(d) * 2;",
                  "padding of one to three*")
+    yield Mutant("copies beyond the end", "src/kernels/copy.cpp", "last - from >= 4 * kAll;", "last - from >= 2 * kAll;",
+                 "elements are copied*")
+    yield Mutant("the last vector of a copy left out", "src/kernels/copy.cpp", "store<unsigned char>(load(last), last_to);",
+                 "(void)last_to;", "elements are copied*")
+    yield Mutant("what an axis remembers not moved on", kernel, "if (i < begin_ || i + n > end_) [[unlikely]]",
+                 "if (i < begin_ || begin_ == end_) [[unlikely]]", "*rows of high planes*")
     yield Mutant("small planes without the value", "src/kernels/pad.cpp", "y[i] = own[source_[i]];",
                  "y[i] = own[source_[i] % inputs_];", "*pad*")
     yield Mutant("gradients of small planes overwritten", "src/kernels/pad.cpp",
@@ -611,12 +617,12 @@ def transposed_and_resized():
                  "axis.step = 0;", "a factor is rounded down*")
     yield Mutant("align_corners dropped", "modules/upsample.cpp", "o.align_corners.value_or(false)", "false",
                  "*weighs the two around*")
-    yield Mutant("gradient of the second neighbour dropped", kernel, "if (s.weight > 0) sum[s.second - from] += s.weight * g;", "",
+    yield Mutant("gradient of the second neighbour dropped", kernel, "      add(s.second, s.weight);\n", "",
                  "resizing agrees*")
     yield Mutant("Keys's cubic of another a", places, "constexpr double a = -0.75;", "constexpr double a = -0.5;",
                  "resizing agrees*")
-    yield Mutant("cubic gradients beyond the edge", kernel, "sum[s.at[k] - from] += s.weight[k] * g;",
-                 "sum[s.first + k - from] += s.weight[k] * g;", "resizing agrees*")
+    yield Mutant("cubic gradients beyond the edge", kernel, "to[taps[i].at[k]] +=",
+                 "to[taps[i].first + k] +=", "resizing agrees*")
     yield Mutant("gradients of a row left for the next", kernel, "store<double>(Doubles{}, sum + j);", "",
                  "resizing agrees*")
 

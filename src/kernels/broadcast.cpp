@@ -6,6 +6,7 @@
 
 #include "kernels/average_runs.hpp"
 #include "kernels/broadcast_tiles.hpp"
+#include "kernels/copy.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/packs.hpp"
 #include "kernels/reduce_driver.hpp"
@@ -247,7 +248,7 @@ void chosen_of_one(const void* dy, const void*, const void* c, void* to, std::in
 /// y_i = x_i
 template <class T>
 void copy_of(const void* x, const void*, const void*, void* y, std::int64_t n) {
-  std::copy_n(static_cast<const T*>(x), n, static_cast<T*>(y));
+  copy_elements(static_cast<const T*>(x), n, static_cast<T*>(y));
 }
 
 /// What `Op` is where one operand is a number for each row.

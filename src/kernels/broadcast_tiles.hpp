@@ -6,6 +6,7 @@
 
 #include "kernels/broadcast.hpp"
 #include "kernels/ceil_div.hpp"
+#include "kernels/copy.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/vector_base.hpp"
@@ -80,7 +81,7 @@ void lay_out(const void* x, Strides s, std::int64_t rows, std::int64_t n, void* 
 [[gnu::noinline]] inline void repeat_row(unsigned char* y, std::int64_t size, std::int64_t done, std::int64_t rows) {
 #pragma GCC unroll 1
   for (; done < rows; done *= 2)
-    std::memcpy(y + done * size, y, static_cast<std::size_t>(std::min(done, rows - done) * size));
+    copy_bytes(y, std::min(done, rows - done) * size, y + done * size);
 }
 
 /// An operand's elements one after the other: a pointer to them where they are contiguous, else a buffer with a copy.

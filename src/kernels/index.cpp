@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/ceil_div.hpp"
+#include "kernels/copy.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/sort_places.hpp"
@@ -177,7 +178,7 @@ template <class T>
 #pragma GCC unroll 2
         for (std::int64_t j = 0; j < some; ++j) to[j] = slice[from[j]];
       else if (inner > 8)
-        for (std::int64_t j = 0; j < some; ++j) std::copy_n(slice + from[j] * inner, inner, to + j * inner);
+        for (std::int64_t j = 0; j < some; ++j) copy_elements(slice + from[j] * inner, inner, to + j * inner);
       else if (inner > 4)
         copy_short_rows<4>(slice, from, some, to, inner);
       else if (inner > 1)

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/ceil_div.hpp"
+#include "kernels/copy.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/turn_square.hpp"
@@ -59,7 +60,7 @@ template <class T>
 [[gnu::always_inline]] inline void move_run(const T* x, T* y, std::int64_t n) {
   constexpr std::int64_t kStep = 32 / sizeof(T), kMost = 192 / sizeof(T);
   if (n < kStep || n > kMost) {
-    std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(T));
+    copy_elements(x, n, y);
     return;
   }
   for (std::int64_t i = 0; i < n; i += kStep) {
@@ -258,7 +259,7 @@ void narrow_grad(const T* dy, T* dx, std::int64_t outer, std::int64_t n, std::in
       return;
     }
     std::fill(slice, part, T(0));
-    std::copy_n(from, length * inner, part);
+    copy_elements(from, length * inner, part);
     std::fill(part + length * inner, slice + n * inner, T(0));
   });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/copy.hpp"
 #include "kernels/lanes.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/parallel.hpp"
@@ -153,7 +154,7 @@ template <class T>
 void copy_row(const T* x, std::int64_t n, T* y) {
   constexpr std::int64_t kAll = kLanes<T>;
   if (n < kAll || n > 8 * kAll) {
-    std::copy_n(x, n, y);
+    copy_elements(x, n, y);
     return;
   }
   for (std::int64_t i = 0; i < n - kAll; i += kAll) store<T>(load(x + i), y + i);

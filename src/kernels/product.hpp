@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "kernels/ceil_div.hpp"
+#include "kernels/copy.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/vectors.hpp"
 
@@ -199,7 +200,7 @@ inline void for_parts(std::int64_t n, const Part& part, const One& one) {
 template <class T>
 inline void copy_run(const T* x, std::int64_t n, T* y) {
   if (n > 1024)
-    std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(T));
+    copy_elements(x, n, y);
   else
     for_parts<T, kVectorWidth>(
         n, [&](std::int64_t i, auto bytes) { std::memcpy(y + i, x + i, bytes); }, [&](std::int64_t i) { y[i] = x[i]; });

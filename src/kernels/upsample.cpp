@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include "kernels/lanes.hpp"
 #include "kernels/loop_hints.hpp"
@@ -16,102 +15,119 @@ namespace {
 /// Columns of a row that are worked on at once; what the buffers on the stack hold.
 constexpr std::int64_t kUpsampleTile = 512;
 
-/// The positions that an output may read.
-template <class Axis>
-constexpr int kTapsOf = std::is_same_v<Axis, Resampling> ? 2 : 4;
+/// What one output of an axis reads: the sum of weight[k] * x[at[k]] for k < count, without weights of 0.
+struct Taps {
+  std::int64_t first, second;  ///< the outermost positions that it may read
+  std::int64_t at[4];
+  double weight[4];
+  int count;
+};
 
-/// What output i of an axis reads; there is one copy of this code.
-template <class Axis>
-[[gnu::noinline]] typename Axis::Source source_of(const Axis& axis, std::int64_t i) {
-  return axis.at(i);
-}
+/// An axis that is resized by a linear rule, or by a cubic at the places that this gives.
+struct UpsampleAxis {
+  using Source = Taps;
 
-/// An axis whose outputs are asked for again and again.
-template <class Axis>
+  UpsampleAxis(const Resampling& its_rule, bool is_cubic) : rule(its_rule), out(rule.out), cubic(is_cubic) {}
+
+  /// What output i reads, in place: what is stored in parts takes long to copy. There is one copy of this code.
+  [[gnu::noinline]] void show(std::int64_t i, Taps& taps) const {
+    taps.count = 0;
+    const auto add = [&](std::int64_t position, double weight) {
+      if (weight == 0) return;
+      taps.at[taps.count] = position;
+      taps.weight[taps.count++] = weight;
+    };
+    if (cubic) {
+      const CubicResampling::Source s = CubicResampling{rule}.at(i);
+      taps.first = s.first, taps.second = s.second;
+#pragma GCC unroll 1
+      for (int k = 0; k < 4; ++k) add(s.at[k], s.weight[k]);
+    } else {
+      const Resampling::Source s = rule.at(i);
+      taps.first = s.first, taps.second = s.second;
+      add(s.first, 1 - s.weight);
+      add(s.second, s.weight);
+    }
+  }
+  Taps at(std::int64_t i) const {
+    Taps taps;
+    show(i, taps);
+    return taps;
+  }
+  /// The most positions that an output reads.
+  int most() const { return cubic ? 4 : 2; }
+
+  const Resampling& rule;
+  std::int64_t out;
+  bool cubic;
+};
+
+/// An axis whose outputs are asked for again and again: a tile of them or a few more side by side.
 class Remembered {
  public:
-  using Source = typename Axis::Source;
-
-  [[gnu::noinline]] explicit Remembered(const Axis& axis) : out(axis.out), axis_(axis) {
-    for (std::int64_t i = 0; out <= kUpsampleTile && i < out; ++i) source_[i] = source_of(axis, i);
+  explicit Remembered(const UpsampleAxis& axis) : axis_(axis) {}
+  /// What `n` outputs from i on read, at most kMost.
+  const Taps* from(std::int64_t i, std::int64_t n) {
+    if (i < begin_ || i + n > end_) [[unlikely]]
+      remember(i);
+    return taps_ + (i - begin_);
   }
-  const Source& at(std::int64_t i) const { return out <= kUpsampleTile ? source_[i] : found(i); }
+  const Taps& at(std::int64_t i) { return *from(i, 1); }
 
   /// The outputs that may read input position `j`, which mostly follows the one asked for before.
   [[gnu::noinline]] IndexRange over(std::int64_t j) {
-    if (j == j_ + 1) {
-      while (over_.first < out && at(over_.first).second < j) ++over_.first;
-      while (over_.last < out && at(over_.last).first <= j) ++over_.last;
+    if (j == 0 || j == j_ + 1) {
+      if (j == 0) over_ = {0, 0};
+      while (over_.first < axis_.out && at(over_.first).second < j) ++over_.first;
+      while (over_.last < axis_.out && at(over_.last).first <= j) ++over_.last;
     } else if (j != j_) {
-      over_ = outputs_over(*this, j);
+      over_ = taper::outputs_over(axis_, j);
     }
     j_ = j;
     return over_;
   }
 
-  std::int64_t out;
-
  private:
-  [[gnu::noinline]] const Source& found(std::int64_t i) const { return spare_ = source_of(axis_, i); }
+  [[gnu::noinline]] void remember(std::int64_t first) {
+    begin_ = first;
+    end_ = std::min(axis_.out, first + kMost);
+    for (std::int64_t i = first; i < end_; ++i) axis_.show(i, taps_[i - first]);
+  }
 
-  const Axis& axis_;
-  Source source_[kUpsampleTile];
-  mutable Source spare_;
-  std::int64_t j_ = -1;
+  static constexpr std::int64_t kMost = kUpsampleTile + 8;  // what a tile of inputs sends to twice as many outputs
+
+  const UpsampleAxis axis_;
+  Taps taps_[kMost];
+  std::int64_t begin_ = 0, end_ = 0;  ///< the outputs that are remembered
+  std::int64_t j_ = 0;
   IndexRange over_{0, 0};
 };
 
 std::int64_t inputs(const UpsampleParams& p) { return p.axis[0].in * p.axis[1].in * p.axis[2].in; }
 std::int64_t outputs(const UpsampleParams& p) { return p.axis[0].out * p.axis[1].out * p.axis[2].out; }
 
-/// The rows that one row reads along depth and height.
-struct Taps {
-  std::int64_t at[4];
-  double weight[4];
-  int count = 0;
-
-  Taps() = default;
-  template <class Source>
-  explicit Taps(const Source& s) {
-    show(s);
-  }
-  /// Goes to another output, in place: what is stored in parts takes long to copy.
-  void show(const Resampling::Source& s) {
-    at[0] = s.first, at[1] = s.second;
-    weight[0] = 1 - s.weight, weight[1] = s.weight;
-    count = s.weight > 0 ? 2 : 1;
-  }
-  void show(const CubicResampling::Source& s) {
-    count = 0;
-    for (int k = 0; k < 4; ++k) {
-      if (s.weight[k] == 0) continue;
-      at[count] = s.at[k];
-      weight[count++] = s.weight[k];
-    }
-  }
-};
-
 /// What each column of a tile of outputs reads of the input's positions that the tile reads: all from the first to the
 /// last or, where these are far apart, one for each reading.
 struct ColumnTaps {
   static constexpr std::int64_t kMost = 4 * kUpsampleTile;
 
-  /// Goes to the tile that begins with column `first`.
-  template <class Axis>
-  TAPER_FOR_SIZE void show(const Axis& axis, std::int64_t first) {
-    taps = kTapsOf<Axis>;
-    is_nearest = axis.is_nearest();
-    is_doubled = kVectorWidth > 16 && taps == 2 && doubles(axis);
+  /// Goes to the tile that begins with column `first`, of rows whose elements have this size.
+  TAPER_FOR_SIZE void show(const UpsampleAxis& axis, std::int64_t first, std::size_t size) {
+    taps = axis.most();
+    is_nearest = axis.rule.is_nearest();
+    is_doubled = kVectorWidth > 16 && taps == 2 && doubles(axis.rule);
     count = std::min(kUpsampleTile, axis.out - first);
     is_blended = is_doubled && !is_nearest && count >= 2 * kDoubles;
-    is_halved = kVectorWidth > 16 && taps == 2 && halves(axis);
-    from = source_of(axis, first).first;
+    is_halved = kVectorWidth > 16 && taps == 2 && halves(axis.rule);
+    from = axis.at(first).first;
     reads_before = first > 0;
-    read = source_of(axis, first + count - 1).second + 1 - from;
+    read = axis.at(first + count - 1).second + 1 - from;
     in_order = read <= 4 * count;
     if (!in_order) read = taps * count;
+    if (size == sizeof(float) && (is_halved || is_blended || (is_doubled && is_nearest && count >= 2 * kDoubles)))
+      return;
     for (std::int64_t i = 0; i < count; ++i) {
-      const Taps its(source_of(axis, first + i));
+      const Taps its = axis.at(first + i);
       for (int k = 0; k < taps; ++k) {
         const bool is_read = k < its.count;
         const std::int64_t r = its.at[is_read ? k : 0] - from;
@@ -211,8 +227,14 @@ void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps
       if (columns.is_doubled && pairs >= kLanes<T>) return copy_twice<Vector<T>>(row, pairs, y);
       if (columns.is_doubled && pairs >= kDoubles) return copy_twice<AsManyFloats>(row, pairs, y);
     }
-    for (std::int64_t c = 0; c < columns.count; ++c)
-      y[c] = row[columns.in_order ? columns.place[0][c] : columns.position[c]];
+    const std::int64_t count = columns.count;
+    if (!columns.in_order)
+      for (std::int64_t c = 0; c < count; ++c) y[c] = row[columns.position[c]];
+    else
+      for (std::int64_t c = 0; c < count; ++c) {
+        asm volatile("");  // vectors would be gathered
+        y[c] = row[columns.place[0][c]];
+      }
     return;
   }
   const bool is_halved = kDoubling<T> && columns.is_halved;
@@ -232,16 +254,6 @@ void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps
   }
 }
 
-/// Adds what an output's gradient g sends to each position that the output reads: position j's are at sum[j - from].
-inline void spread(const Resampling::Source& s, double g, std::int64_t from, double* sum) {
-  sum[s.first - from] += (1 - s.weight) * g;
-  if (s.weight > 0) sum[s.second - from] += s.weight * g;
-}
-inline void spread(const CubicResampling::Source& s, double g, std::int64_t from, double* sum) {
-  for (int k = 0; k < 4; ++k)
-    if (s.weight[k] != 0) sum[s.at[k] - from] += s.weight[k] * g;
-}
-
 /// dx_j = sum_j, or added to it; sum_j is 0 then.
 template <class T>
 [[gnu::noinline]] void move_sums(double* sum, std::int64_t n, T* dx, bool add) {
@@ -259,14 +271,12 @@ template <class T>
 }
 
 /// The weight with which an output reads position `j`.
-double weight_of(const Resampling::Source& s, std::int64_t j) {
-  if (s.weight > 0) return s.first == j ? 1 - s.weight : s.weight;
-  return s.first == j ? 1 : 0;
-}
-
-double weight_of(const CubicResampling::Source& s, std::int64_t j) {
+double weight_of(const Taps& taps, std::int64_t j) {
   double weight = 0;
-  for (int k = 0; k < 4; ++k) weight += s.at[k] == j ? s.weight[k] : 0;
+  for (int k = 0; k < taps.count; ++k) {
+    asm volatile("");  // one or two mostly: no vectors
+    if (taps.at[k] == j) weight += taps.weight[k];
+  }
   return weight;
 }
 
@@ -311,64 +321,63 @@ class WeightedRows {
 
 /// sum_i = the sum of weight * dy_i over the rows of outputs that read input row (d, h) of a plane; false if there are
 /// none.
-template <class Axis, class T>
-bool gather_rows(const UpsampleParams& p, Remembered<Resampling>& depth, Remembered<Axis>& height, std::int64_t d,
-                 std::int64_t h, const T* dy, std::int64_t n, double* sum) {
+template <class T>
+bool gather_rows(const UpsampleParams& p, Remembered& depth, Remembered& height, std::int64_t d, std::int64_t h,
+                 const T* dy, std::int64_t n, double* sum) {
   const IndexRange over_d = depth.over(d), over_h = height.over(h);
   WeightedRows<T> rows;
-  for (std::int64_t i = over_d.first; i < over_d.last; ++i)
-    for (std::int64_t j = over_h.first; j < over_h.last; ++j) {
-      const double weight = weight_of(depth.at(i), d) * weight_of(height.at(j), h);
-      if (weight != 0) rows.add(weight, dy + (i * p.axis[1].out + j) * p.axis[2].out, n, sum);
+  for (std::int64_t i = over_d.first; i < over_d.last; ++i) {
+    const double weight_d = weight_of(depth.at(i), d);
+    const T* row = dy + (i * p.axis[1].out + over_h.first) * p.axis[2].out;
+    for (std::int64_t j = over_h.first; j < over_h.last; ++j, row += p.axis[2].out) {
+      const double weight = weight_d * weight_of(height.at(j), h);
+      if (weight != 0) rows.add(weight, row, n, sum);
     }
+  }
   return rows.finish(n, sum);
 }
 
-template <class Axis>
-void forward(const UpsampleParams& p, const Axis& over_height, const Axis& over_width, const void* x, void* y,
-             ForwardTile* tile, std::size_t size) {
+void forward(const UpsampleParams& p, const void* x, void* y, ForwardTile* tile, std::size_t size) {
   const std::int64_t height = p.axis[1].out, width = p.axis[2].out;
   // y_i = sum of x_j times the weight with which output i reads j, along each axis
   parallel_for(p.planes * p.axis[0].out * height, 4 * width, [&](std::int64_t begin, std::int64_t end) {
+    const UpsampleAxis over_depth(p.axis[0], false), over_width(p.axis[2], p.cubic);
     ColumnTaps columns;
-    Remembered<Axis> heights(over_height);
-    Taps rows[kRowsTogether];
+    Remembered heights({p.axis[1], p.cubic});
     for (std::int64_t c = 0; c < width; c += kUpsampleTile) {
-      columns.show(over_width, c);
-      const int together = columns.is_blended && size == sizeof(float) ? kRowsTogether : 1;
+      columns.show(over_width, c, size);
+      const std::int64_t together = columns.is_blended && size == sizeof(float) ? kRowsTogether : 1;
       for (std::int64_t unit = begin; unit < end;) {
         // The rows of one place of the depth.
         const std::int64_t slab = unit / height, last = std::min(end, (slab + 1) * height);
         const std::int64_t from = slab / p.axis[0].out * inputs(p);
-        const Taps depth(source_of(p.axis[0], slab % p.axis[0].out));
+        const Taps depth = over_depth.at(slab % p.axis[0].out);
         for (std::int64_t h = unit - slab * height; unit < last;) {
-          int n = 0;
-          do rows[n].show(heights.at(h++));
-          while (++n < together && unit + n < last);
-          tile(p, columns, depth, rows, n, x, from, y, unit * width + c);
-          unit += n;
+          const int n = static_cast<int>(std::min(together, last - unit));
+          tile(p, columns, depth, heights.from(h, n), n, x, from, y, unit * width + c);
+          unit += n, h += n;
         }
       }
     }
   });
 }
 
-template <class Axis, class T>
-void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over_width, const T* dy, T* dx, bool add) {
+template <class T>
+void backward(const UpsampleParams& p, const T* dy, T* dx, bool add) {
   const std::int64_t height = p.axis[1].in, width = p.axis[2].in, rows = p.axis[0].in * height;
   if (p.planes <= 0 || rows <= 0) return;
-  constexpr bool kHasPairs = kDoubling<T> && std::is_same_v<Axis, Resampling>;
-  const bool is_doubled = kHasPairs && doubles(over_width), is_halved = kHasPairs && !add && halves(over_width);
+  const UpsampleAxis over_width(p.axis[2], p.cubic);
+  const bool has_pairs = kVectorWidth > 16 && !p.cubic, is_doubled = has_pairs && doubles(p.axis[2]);
+  const bool is_halved = kDoubling<T> && has_pairs && !add && halves(p.axis[2]);
   // dx_j = sum of dy_i times the weight with which output i reads j
   parallel_for(p.planes * rows, 4 * (outputs(p) / rows + width), [&](std::int64_t begin, std::int64_t end) {
     // A tile of columns, of which doubled ones are read by twice as many outputs and by one more on either side.
     constexpr std::int64_t kTile = kUpsampleTile / 2, kOutputs = kUpsampleTile + 2;
-    constexpr int kBeside = kTapsOf<Axis> - 1;  // what an output reads beside the tile
-    Remembered<Axis> columns(over_width), heights(over_height);
-    Remembered<Resampling> depths(p.axis[0]);
+    constexpr int kBeside = 3;  // what an output reads beside the tile at most
+    Remembered columns(over_width), heights({p.axis[1], p.cubic}), depths({p.axis[0], false});
     for (std::int64_t j = 0; j < width; j += kTile) {
-      const std::int64_t count = std::min(kTile, width - j), first = columns.over(j).first,
-                         last = columns.over(j + count - 1).last;
+      const std::int64_t count = std::min(kTile, width - j), first = taper::outputs_over(over_width, j).first,
+                         last = taper::outputs_over(over_width, j + count - 1).last;
       double gathered[kTile + 2 * kBeside];
       std::fill_n(gathered, count + 2 * kBeside, 0.0);
       for (std::int64_t unit = begin; unit < end; ++unit) {
@@ -383,10 +392,10 @@ void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over
             // Where the row ends, its last element goes on.
             if (j == 0) sum[-1] = sum[0];
             if (j + count == width) sum[n] = sum[n - 1];
-            join_pairs(sum + 2 * j - first, count, over_width.is_nearest(), dx + unit * width + j, add);
+            join_pairs(sum + 2 * j - first, count, p.axis[2].is_nearest(), dx + unit * width + j, add);
             break;
           }
-          if constexpr (kHasPairs)
+          if constexpr (kDoubling<T>)
             if (is_halved && n >= kDoubles) {
               is_written = true;
               const auto at = [&](std::int64_t i) __attribute__((always_inline)) {
@@ -395,7 +404,12 @@ void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over
               copy_twice<AsManyFloats>(at, n, dx + unit * width + j);
               break;
             }
-          for (std::int64_t i = 0; i < n; ++i) spread(columns.at(c + i), sum[i], j - kBeside, gathered);
+          // What the gradient of an output sends to each position that it reads.
+          double* const to = gathered + kBeside - j;
+          const Taps* const taps = columns.from(c, n);
+          for (std::int64_t i = 0; i < n; ++i)
+#pragma GCC unroll 1
+            for (int k = 0; k < taps[i].count; ++k) to[taps[i].at[k]] += taps[i].weight[k] * sum[i];
         }
         if (!is_written) move_sums(gathered + kBeside, count, dx + unit * width + j, add);
       }
@@ -407,18 +421,12 @@ void backward(const UpsampleParams& p, const Axis& over_height, const Axis& over
 
 template <class T>
 void upsample(const UpsampleParams& p, const T* x, T* y) {
-  if (p.cubic)
-    forward(p, CubicResampling{p.axis[1]}, CubicResampling{p.axis[2]}, x, y, forward_tile<T>, sizeof(T));
-  else
-    forward(p, p.axis[1], p.axis[2], x, y, forward_tile<T>, sizeof(T));
+  forward(p, x, y, forward_tile<T>, sizeof(T));
 }
 
 template <class T>
 void upsample_backward(const UpsampleParams& p, const T* dy, T* dx, bool add) {
-  if (p.cubic)
-    backward(p, CubicResampling{p.axis[1]}, CubicResampling{p.axis[2]}, dy, dx, add);
-  else
-    backward(p, p.axis[1], p.axis[2], dy, dx, add);
+  backward(p, dy, dx, add);
 }
 
 template void upsample(const UpsampleParams&, const float*, float*);
