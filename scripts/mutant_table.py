@@ -877,6 +877,10 @@ def moves():
                  "dx[o + i] = add ? dx[o + i] + sums[i] : sums[i];", "dx[o + i] = sums[i];", "*broadcast*")
     yield Mutant("rows of integers with a number for each as if they were doubles", "src/kernels/broadcast.cpp",
                  "if (!std::is_floating_point_v<T>) return {};", "", "integer arithmetic wraps")
+    yield Mutant("the gradient of a divisor as a quotient", "src/kernels/broadcast.cpp",
+                 "(std::is_same_v<Op, Div> && operand == 0);", "std::is_same_v<Op, Div>;", "*a number for each row*")
+    yield Mutant("NaN lost beside a number for a row", "src/kernels/broadcast_tiles.hpp",
+                 "return a > v || a != a ? a : v;", "return a > v ? a : v;", "*a number for each row*")
     yield Mutant("rows of doubles with a number for each as if they were float32", "src/kernels/broadcast_tiles.hpp",
                  "if (size == sizeof(double)) rows = rows_with_number<double>;", "", "an operand that is a number*")
     yield Mutant("the first columns for the last of a row times a matrix", "src/kernels/gemm.cpp",

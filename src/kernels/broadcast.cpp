@@ -255,10 +255,13 @@ void copy_of(const void* x, const void*, const void*, void* y, std::int64_t n) {
 template <class Op, class T>
 constexpr WithNumber with_number(int operand) {
   if (!std::is_floating_point_v<T>) return {};
-  return {std::is_same_v<Op, Add>   ? WithNumber::sum
-          : std::is_same_v<Op, Sub> ? WithNumber::difference
-          : std::is_same_v<Op, Mul> ? WithNumber::product
-                                    : WithNumber::nothing,
+  return {std::is_same_v<Op, Add>       ? WithNumber::sum
+          : std::is_same_v<Op, Sub>     ? WithNumber::difference
+          : std::is_same_v<Op, Mul>     ? WithNumber::product
+          : std::is_same_v<Op, Div>     ? WithNumber::quotient
+          : std::is_same_v<Op, Maximum> ? WithNumber::larger
+          : std::is_same_v<Op, Minimum> ? WithNumber::smaller
+                                        : WithNumber::nothing,
           operand};
 }
 
@@ -269,7 +272,8 @@ void apply(const BroadcastPlan& p, const Operands& x, Y* y, std::int64_t cost, R
   for_each_run(p, cost, x, y, sizeof(Y), f, add, numbers);
 }
 
-/// dx_o = sum of f(dy, a, b) over the short run that was read with x_o: several outputs at a time.
+/// dx_o = sum of f(dy, a, b), or of dy itself if `f` is null, over the short run that was read with x_o: several
+/// outputs at a time.
 template <class T>
 [[gnu::noinline]] void grad_of_runs(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f) {
   const std::int64_t n = p.rows.extent, most = kBuffer / n;
@@ -284,8 +288,12 @@ template <class T>
       const auto from = [&](int k) {
         return runs[k].at(x[k].from(start.at[k]), {kept.stride[k], p.rows.stride[k]}, count, n);
       };
-      f(from(0), from(1), from(2), terms, count * n);
-      average_runs(count, n, 1, terms, sums);
+      const T* summed = terms;
+      if (f == nullptr)
+        summed = static_cast<const T*>(from(0));
+      else
+        f(from(0), from(1), from(2), terms, count * n);
+      average_runs(count, n, 1, summed, sums);
       for (std::int64_t i = 0; i < count; ++i) dx[o + i] = add ? dx[o + i] + sums[i] : sums[i];
     }
   });
@@ -295,7 +303,7 @@ template <class T>
 template <class T>
 void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f) {
   const std::int64_t* const rs = p.rows.stride;
-  if (f != nullptr && rs[0] == 1 && p.reduced_rank == 0 && p.rows.extent > 0 && p.rows.extent <= kBuffer / 2)
+  if (rs[0] == 1 && p.reduced_rank == 0 && p.rows.extent > 0 && p.rows.extent <= kBuffer / 2)
     return grad_of_runs(p, x, dx, add, f);
   const auto sums_of = [=, &p, &x](std::int64_t out, std::int64_t width, const Offsets& start) {
     double sum[kFarColumns];
@@ -390,8 +398,11 @@ void binary_grad(const GradPlan& plan, int operand, const T* dy, const T* a, con
   } else {
     // An operand that the operation did not save is not read.
     Operand x[] = {g, a ? Operand(a) : g.unread(), b ? Operand(b) : g.unread()};
-    if (std::is_same_v<Op, Mul> || (std::is_same_v<Op, Div> && operand == 0)) x[1 + operand] = g.unread();
-    grad_of(plan, x, dx, add, operand == 0 ? da_of<Op, T> : db_of<Op, T>, with_number<Op, T>(2 - operand));
+    // These are the operation itself, of dy and the other operand.
+    const bool is_same = std::is_same_v<Op, Mul> || (std::is_same_v<Op, Div> && operand == 0);
+    if (is_same) x[1 + operand] = g.unread();
+    grad_of(plan, x, dx, add, operand == 0 ? da_of<Op, T> : db_of<Op, T>,
+            is_same ? with_number<Op, T>(2 - operand) : WithNumber{});
   }
 }
 

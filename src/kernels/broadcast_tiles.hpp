@@ -80,8 +80,7 @@ void lay_out(const void* x, Strides s, std::int64_t rows, std::int64_t n, void* 
 /// Rows [done, rows) of `size` bytes are those from the first on: twice as many each time.
 [[gnu::noinline]] inline void repeat_row(unsigned char* y, std::int64_t size, std::int64_t done, std::int64_t rows) {
 #pragma GCC unroll 1
-  for (; done < rows; done *= 2)
-    copy_bytes(y, std::min(done, rows - done) * size, y + done * size);
+  for (; done < rows; done *= 2) copy_bytes(y, std::min(done, rows - done) * size, y + done * size);
 }
 
 /// An operand's elements one after the other: a pointer to them where they are contiguous, else a buffer with a copy.
@@ -113,15 +112,18 @@ class OperandRun {
 /// An operation on contiguous elements, y_i = f(x0_i, x1_i, x2_i): it alone knows their types.
 using Row = void (*)(const void* x0, const void* x1, const void* x2, void* y, std::int64_t n);
 
-/// What an operation makes of floating numbers and one of them for each row: x_i factor + addend. One of both is the
-/// first operand, the other is operand number `operand`.
+/// What an operation makes of floating numbers and one of them for each row. One of both is the first operand, the
+/// other is operand number `operand`.
 struct WithNumber {
-  enum : std::uint8_t { nothing, sum, difference, product } of = nothing;
+  enum : std::uint8_t { nothing, sum, difference, product, quotient, larger, smaller } of = nothing;
   int operand = 1;
+
+  /// Whether rows have a loop for it with the number as the first operand, or as the other.
+  bool has_loop(bool is_first) const { return of != nothing && (of < quotient || !is_first); }
 };
 
-/// y_i = x_i v, x_i + v, x_i - v or, with `is_first`, v - x_i for `rows` rows with a number v each: nothing is rounded
-/// that the operation does not round.
+/// y_i = f(x_i, v) or, with `is_first`, f(v, x_i) for `rows` rows with a number v each. Sums, differences and products
+/// are x_i factor + addend: nothing is rounded that the operation does not round.
 template <class T>
 [[gnu::noinline, maybe_unused]] void rows_with_number(WithNumber f, bool is_first, const void* of_rows,
                                                       std::int64_t x_row, const void* of_numbers,
@@ -135,9 +137,20 @@ template <class T>
           of_number = is_first ? T(1) : sign;
   for (std::int64_t r = 0; r < rows; ++r, x += x_row, y += n) {
     const T v = number[r * number_row];
-    const T factor = is_product ? v : of_x, addend = is_product ? -T(0) : of_number * v;
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = 0; i < n; ++i) y[i] = fused(x[i], factor, addend);
+    const auto fill = [=](const auto& value) __attribute__((always_inline)) {
+      TAPER_INDEPENDENT_TURNS
+      for (std::int64_t i = 0; i < n; ++i) y[i] = value(T(x[i]));
+    };
+    if (f.of == WithNumber::quotient) {
+      fill([=](T a) { return a / v; });
+    } else if (f.of == WithNumber::larger) {
+      fill([=](T a) { return a > v || a != a ? a : v; });
+    } else if (f.of == WithNumber::smaller) {
+      fill([=](T a) { return a < v || a != a ? a : v; });
+    } else {
+      const T factor = is_product ? v : of_x, addend = is_product ? -T(0) : of_number * v;
+      fill([=](T a) __attribute__((always_inline)) { return fused(a, factor, addend); });
+    }
   }
 }
 
@@ -211,7 +224,7 @@ struct TilePlan {
         const int a = is_first ? numbers.operand : 0, b = numbers.operand - a;
         // Laying a number out for short rows takes longer than they do where vectors are short.
         constexpr std::int64_t least = kAvoidsParts<float> ? kLanes<float> : kLongRow;
-        if (numbers.of != WithNumber::nothing && t.n >= least && p.inner_stride[a] == 1 && p.inner_stride[b] == 0 &&
+        if (numbers.has_loop(is_first) && t.n >= least && p.inner_stride[a] == 1 && p.inner_stride[b] == 0 &&
             add == nullptr) {
           auto rows = rows_with_number<float>;
 #ifndef TAPER_ONLY_FLOAT32

@@ -1,5 +1,6 @@
 #include "kernels/broadcast.hpp"
 
+#include <array>
 #include <cstring>
 #include <limits>
 
@@ -133,6 +134,25 @@ bool has_bits_of(const Pair& s, const F& f) {
                     [](T u, T v) { return std::isnan(v) ? std::isnan(u) : std::memcmp(&u, &v, sizeof u) == 0; });
 }
 
+/// Checks the gradients of both operands, and added ones, against sums of the terms that are given for each.
+template <class Op, class T>
+void check_gradients(const Pair& s, const std::array<T (*)(T g, T a, T b), 2>& terms) {
+  const Shape out = *broadcast_shape(s.a, s.b);
+  const auto a = numbers<T>(s.a.numel(), 1, 0.5), b = numbers<T>(s.b.numel(), 2, 0.5), dy = numbers<T>(out.numel(), 3);
+  const auto from_a = sources(out, s.a), from_b = sources(out, s.b);
+  for (const int operand : {0, 1}) {
+    std::vector<double> sums((operand == 0 ? a : b).size());
+    for (std::size_t i = 0; i < dy.size(); ++i)
+      sums[(operand == 0 ? from_a : from_b)[i]] +=
+          double(terms[std::size_t(operand)](dy[i], a[from_a[i]], b[from_b[i]]));
+    for (const bool add : {false, true}) {
+      std::vector<T> dx(sums.size(), add ? 0 : NAN);
+      binary_grad<Op>(grad_plan(out, s.a, s.b, operand), operand, dy.data(), a.data(), b.data(), dx.data(), add);
+      CHECK(distance(dx, sums) < 1e-6);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("shapes broadcast from the back and refuse what does not fit") {
@@ -247,23 +267,14 @@ TEMPLATE_TEST_CASE("an operand that is a number for each row gives the bits of t
         CHECK(has_bits_of<Sub, T>(each, [](T a, T b) { return a - b; }));
         CHECK(has_bits_of<Mul, T>(each, [](T a, T b) { return a * b; }));
         CHECK(has_bits_of<Div, T>(each, [](T a, T b) { return a / b; }));
-        const Shape out = *broadcast_shape(each.a, each.b);
-        const auto a = numbers<T>(each.a.numel(), 1), b = numbers<T>(each.b.numel(), 2),
-                   dy = numbers<T>(out.numel(), 3);
-        for (const int operand : {0, 1}) {
-          const Pair read{out, operand == 0 ? each.b : each.a};
-          const auto terms = naive_broadcast(out, read, dy, operand == 0 ? b : a, [](T g, T v) { return g * v; });
-          const Shape& to = operand == 0 ? each.a : each.b;
-          std::vector<double> sums(std::size_t(to.numel()));
-          const auto into = sources(out, to);
-          for (std::size_t i = 0; i < terms.size(); ++i) sums[into[i]] += double(terms[i]);
-          for (const bool add : {false, true}) {
-            std::vector<T> dx(sums.size(), add ? 0 : NAN);
-            binary_grad<Mul>(grad_plan(out, each.a, each.b, operand), operand, dy.data(), a.data(), b.data(), dx.data(),
-                             add);
-            CHECK(distance(dx, sums) < 1e-6);
-          }
-        }
+        CHECK(has_bits_of<Maximum, T>(each, [](T a, T b) { return a > b || a != a ? a : b; }));
+        CHECK(has_bits_of<Minimum, T>(each, [](T a, T b) { return a < b || a != a ? a : b; }));
+        check_gradients<Mul, T>(each, {[](T g, T, T b) { return g * b; }, [](T g, T a, T) { return g * a; }});
+        check_gradients<Div, T>(each,
+                                {[](T g, T, T b) { return g / b; }, [](T g, T a, T b) { return -g * (a / b / b); }});
+        check_gradients<Maximum, T>(
+            each, {[](T g, T a, T b) { return a > b ? g : T(0); }, [](T g, T a, T b) { return a > b ? T(0) : g; }});
+        check_gradients<Add, T>(each, {[](T g, T, T) { return g; }, [](T g, T, T) { return g; }});
       }
 }
 
