@@ -226,6 +226,11 @@ void permute(std::span<const std::int64_t> x_shape, std::span<const int> dims, c
 }
 
 template <class T>
+void fill(T* y, std::int64_t n, T value) {
+  parallel_for(n, 1, [=](std::int64_t first, std::int64_t last) { std::fill(y + first, y + last, value); });
+}
+
+template <class T>
 void narrow(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner, std::int64_t start,
             std::int64_t length) {
   copy_runs<Moved<T>>(x + start * inner, n * inner, y, length * inner, outer, length * inner);
@@ -250,6 +255,12 @@ void place(const T* part, T* y, std::int64_t outer, std::int64_t n, std::int64_t
 template <class T>
 void narrow_grad(const T* dy, T* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, std::int64_t start,
                  std::int64_t length, bool add) {
+  constexpr std::int64_t kShort = 64;
+  if (!add && n * inner < kShort) {  // what is done for a slice would take longer than the slice
+    fill(dx, outer * n * inner, T(0));
+    place(dy, dx, outer, n, inner, start, length);
+    return;
+  }
   for_each_slice(outer, n * inner, [=](std::int64_t o) {
     const T* const from = dy + o * length * inner;
     T* const slice = dx + o * n * inner;
@@ -262,11 +273,6 @@ void narrow_grad(const T* dy, T* dx, std::int64_t outer, std::int64_t n, std::in
     copy_elements(from, length * inner, part);
     std::fill(part + length * inner, slice + n * inner, T(0));
   });
-}
-
-template <class T>
-void fill(T* y, std::int64_t n, T value) {
-  parallel_for(n, 1, [=](std::int64_t first, std::int64_t last) { std::fill(y + first, y + last, value); });
 }
 
 template <class T>

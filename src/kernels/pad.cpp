@@ -188,10 +188,7 @@ class SmallPlane {
   /// Longer rows are copied, and gathered, faster each by itself.
   static constexpr std::int64_t kLongestCopy = 10, kLongestGather = 16;
 
-  /// For elements of 64 bits the code is kept small.
-  template <class T>
   static bool fits(const PadPlan& p, std::int64_t longest) {
-    if (sizeof(T) != sizeof(float)) return false;
     const int d = p.rank - 1;
     return p.planes >= kFewestPlanes && p.out[d] <= longest && rows(p.out, p.rank) <= kMost / longest &&
            rows(p.in, p.rank) * p.in[d] < kMost;
@@ -220,6 +217,7 @@ class SmallPlane {
     x += first * inputs_, y += first * outputs_;
     for (; first < end; ++first, x += inputs_, y += outputs_) {
       std::copy_n(x, inputs_, own);
+#pragma GCC unroll 4
       for (std::int64_t i = 0; i < outputs_; ++i) {
         asm volatile("");  // vectors would be gathered
         y[i] = own[source_[i]];
@@ -251,7 +249,7 @@ class SmallPlane {
 
 template <class T>
 [[gnu::noinline]] void pad_words(const PadPlan& p, const T* x, T* y, T value) {
-  if (SmallPlane::fits<T>(p, SmallPlane::kLongestCopy)) {
+  if (SmallPlane::fits(p, SmallPlane::kLongestCopy)) {
     const SmallPlane plane(p);
     return parallel_for(p.planes, plane.work(),
                         [=, &plane](std::int64_t first, std::int64_t end) { plane.pad(x, first, end, y, value); });
@@ -314,7 +312,7 @@ template <class T>
 void pad_grad(const PadPlan& p, const T* dy, T* dx, bool add) {
   // What is added by nothing else is copied back.
   if (p.kind == PadKind::value && !add) return pad(inverse(p), dy, dx, T(0));
-  if (SmallPlane::fits<T>(p, SmallPlane::kLongestGather)) {
+  if (SmallPlane::fits(p, SmallPlane::kLongestGather)) {
     const SmallPlane plane(p);
     return parallel_for(p.planes, plane.work(),
                         [=, &plane](std::int64_t first, std::int64_t end) { plane.pad_grad(dy, first, end, dx, add); });
