@@ -877,6 +877,10 @@ def moves():
                  "dx[o + i] = add ? dx[o + i] + sums[i] : sums[i];", "dx[o + i] = sums[i];", "*broadcast*")
     yield Mutant("rows of integers with a number for each as if they were doubles", "src/kernels/broadcast.cpp",
                  "if (!std::is_floating_point_v<T>) return {};", "", "integer arithmetic wraps")
+    yield Mutant("runs of the first block alone summed", "src/kernels/reduce.cpp", "total[c] += sum[c];",
+                 "if (o.at[0] == first * n) total[c] += sum[c];", "sums over dimensions on both sides*")
+    yield Mutant("summed gradients of what is taken away not turned", "src/kernels/broadcast.cpp",
+                 "dx[o] = T(0) - dx[o];", "dx[o] = T(0) + dx[o];", "*a number for each row*")
     yield Mutant("the gradient of a divisor as a quotient", "src/kernels/broadcast.cpp",
                  "(std::is_same_v<Op, Div> && operand == 0);", "std::is_same_v<Op, Div>;", "*a number for each row*")
     yield Mutant("NaN lost beside a number for a row", "src/kernels/broadcast_tiles.hpp",

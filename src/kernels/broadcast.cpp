@@ -9,6 +9,7 @@
 #include "kernels/copy.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/packs.hpp"
+#include "kernels/reduce.hpp"
 #include "kernels/reduce_driver.hpp"
 #include "kernels/vector_power.hpp"
 
@@ -305,6 +306,7 @@ void grad_reduced(const ReducePlan& p, const Operands& x, T* dx, bool add, Row f
   const std::int64_t* const rs = p.rows.stride;
   if (rs[0] == 1 && p.reduced_rank == 0 && p.rows.extent > 0 && p.rows.extent <= kBuffer / 2)
     return grad_of_runs(p, x, dx, add, f);
+  if (f == nullptr && !add && in_blocks_of_runs(p)) return reduce_sum(p, static_cast<const T*>(x[0].data), dx);
   const auto sums_of = [=, &p, &x](std::int64_t out, std::int64_t width, const Offsets& start) {
     double sum[kFarColumns];
     std::fill_n(sum, width, 0.0);
@@ -393,6 +395,14 @@ void binary_grad(const GradPlan& plan, int operand, const T* dy, const T* a, con
   if constexpr (!kReadsOperands<Op>) {
     // Where the gradient is dy itself its sum needs no function.
     const bool itself = operand == 0 || std::is_same_v<Op, Add>;
+    if (!itself && plan.repeated && !add) {
+      grad_reduced(plan.reduce, {g, g.unread(), g.unread()}, dx, false, nullptr);
+      for (std::int64_t o = 0; o < plan.reduce.outputs; ++o) {
+        asm volatile("");  // far fewer than were summed: no vectors
+        dx[o] = T(0) - dx[o];
+      }
+      return;
+    }
     const Row f = itself ? (plan.repeated ? nullptr : da_of<Op, T>) : db_of<Op, T>;
     grad_of(plan, {g, g.unread(), g.unread()}, dx, add, f);
   } else {

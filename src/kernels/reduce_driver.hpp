@@ -167,6 +167,12 @@ inline bool in_runs(const ReducePlan& p) {
          (p.kept_rank == 0 || (p.kept_rank == 1 && p.kept[0].stride[0] == p.rows.extent));
 }
 
+/// Whether that is so in each of several blocks.
+inline bool in_blocks_of_runs(const ReducePlan& p) {
+  return p.columns.extent == 1 && p.rows.stride[0] == 1 && p.reduced_rank > 0 && p.count > 0 && p.kept_rank == 1 &&
+         p.kept[0].stride[0] == p.rows.extent;
+}
+
 /// Calls a body that is known by its address.
 template <class Body, class T>
 [[gnu::noinline]] void run_body(const void* body, std::int64_t output, T* run) {

@@ -131,17 +131,17 @@ void spread_quotients(const ReducePlan& plan, const T* dy, double divisor, T* dx
                              spread_quotients(columns, dys, number, dxs, false);
                            }))
     return;
-  // Wide vectors of float32 alone: the library is kept small.
-  const std::int64_t n = plan.rows.extent;
-  if (kVectorWidth > 16 && sizeof(T) == sizeof(float) && plan.columns.extent == 1 && plan.rows.stride[0] == 1 &&
-      plan.count >= kLeastBlocks * n && plan.count > 0 && plan.kept_rank == 1 && plan.kept[0].stride[0] == n) {
+  if (kVectorWidth > 16 && in_blocks_of_runs(plan)) {
     // The same runs again and again: memory is filled in its order.
-    return parallel_for(plan.count / n, plan.outputs * n, [=, &plan](std::int64_t first, std::int64_t last) {
+    const std::int64_t n = plan.rows.extent, blocks = plan.count / n;
+    const auto fill_blocks = [=, &plan](std::int64_t first, std::int64_t last) {
       for (std::int64_t block = first; block < last; ++block) {
         const Offsets o = offsets_of(plan.reduced, plan.reduced_rank, block);
         average::spread_runs(plan.outputs, n, divisor, dy, dx + o.at[0], add);
       }
-    });
+    };
+    if (blocks < kLeastBlocks) return fill_blocks(0, blocks);  // each of them in parallel
+    return parallel_for(blocks, plan.outputs * n, fill_blocks);
   }
   for_each_group<T>(
       plan, 1,

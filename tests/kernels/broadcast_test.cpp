@@ -260,7 +260,8 @@ TEST_CASE("a copy repeats and its gradient sums") {
 TEMPLATE_TEST_CASE("an operand that is a number for each row gives the bits of the operation", "", float, double) {
   using T = TestType;
   for (const std::int64_t n : {1, 3, 7, 8, 9, 16, 23, 31, 32, 33, 47, 64, 100, 511, 700, 16385, 40000})
-    for (const Pair& s : {Pair{{3, n}, {3, 1}}, Pair{{5, 7, n}, {7, 1}}, Pair{{n}, {}}, Pair{{5, 1, n}, {1, 3, 1}}})
+    for (const Pair& s : {Pair{{3, n}, {3, 1}}, Pair{{5, 7, n}, {7, 1}}, Pair{{n}, {}}, Pair{{5, 1, n}, {1, 3, 1}},
+                          Pair{{3, 70, n % 100}, {70, 1}}})
       for (const Pair& each : {s, Pair{s.b, s.a}}) {
         INFO(to_string(each.a) << " with " << to_string(each.b));
         CHECK(has_bits_of<Add, T>(each, [](T a, T b) { return a + b; }));
@@ -275,6 +276,7 @@ TEMPLATE_TEST_CASE("an operand that is a number for each row gives the bits of t
         check_gradients<Maximum, T>(
             each, {[](T g, T a, T b) { return a > b ? g : T(0); }, [](T g, T a, T b) { return a > b ? T(0) : g; }});
         check_gradients<Add, T>(each, {[](T g, T, T) { return g; }, [](T g, T, T) { return g; }});
+        check_gradients<Sub, T>(each, {[](T g, T, T) { return g; }, [](T g, T, T) { return -g; }});
       }
 }
 

@@ -87,7 +87,9 @@ TEST_CASE("float products that leave float's range on the way come back") {
   }
 }
 
-TEST_CASE("sums over dimensions on both sides of others are accurate, and their gradients reach every element") {
+TEMPLATE_TEST_CASE("sums over dimensions on both sides of others are accurate, and their gradients reach every element",
+                   "", float, double) {
+  using T = TestType;
   for (const Case& c : {Case{{7, 3, 5}, 0b101},
                         Case{{8, 3, 5}, 0b101},
                         Case{{33, 2, 131}, 0b101},
@@ -110,27 +112,41 @@ TEST_CASE("sums over dimensions on both sides of others are accurate, and their 
                         Case{{131, 65}, 0b01},
                         Case{{3, 97, 7}, 0b010},
                         Case{{5, 79, 3, 2}, 0b1010},
+                        Case{{2, 9, 5}, 0b101},
+                        Case{{3, 700, 3}, 0b101},
+                        Case{{7, 131, 17}, 0b101},
+                        Case{{5, 129, 64}, 0b101},
+                        Case{{4, 70, 65}, 0b101},
+                        Case{{12, 8, 5}, 0b101},
+                        Case{{2, 3, 70, 5}, 0b1011},
                         Case{{67, 5, 3}, 0b101}}) {
     INFO(to_string(c.shape));
-    const auto x = numbers<float>(c.shape.numel(), 12, -1, 2);
+    const auto x = numbers<T>(c.shape.numel(), 12, -1, 2);
     const ReducePlan plan = reduce_plan(c.shape, c.dims);
     const auto sums = [&] {
-      std::vector<float> y(std::size_t(plan.outputs), 77);
+      std::vector<T> y(std::size_t(plan.outputs), 77);
       reduce_sum(plan, x.data(), y.data());
       return y;
     };
     CHECK(distance(sums(), naive(c, Values(x.begin(), x.end()), sum)) < 1e-7);
     CHECK(same_on_any_threads(sums));
+    if (plan.count > 0) {
+      std::vector<T> means(size(plan.outputs), 77);
+      reduce_mean(plan, x.data(), means.data());
+      auto expected = naive(c, Values(x.begin(), x.end()), sum);
+      for (double& v : expected) v /= double(plan.count);
+      CHECK(distance(means, expected) < 1e-7);
+    }
 
-    const auto dy = numbers<float>(plan.outputs, 13);
-    std::vector<float> dx(x.size(), float(kNaN)), added(x.size(), 1.5f);
+    const auto dy = numbers<T>(plan.outputs, 13);
+    std::vector<T> dx(x.size(), T(kNaN)), added(x.size(), T(1.5));
     reduce_mean_grad(plan, dy.data(), dx.data(), false);
     reduce_mean_grad(plan, dy.data(), added.data(), true);
     const auto each = groups(c, Values(dx.begin(), dx.end()));
     bool right = true;
     for (std::size_t o = 0; o < each.size(); ++o)
-      for (const double v : each[o]) right = right && float(v) == dy[o] / float(plan.count);
-    for (std::size_t i = 0; i < dx.size(); ++i) right = right && added[i] == 1.5f + dx[i];
+      for (const double v : each[o]) right = right && T(v) == dy[o] / T(plan.count);
+    for (std::size_t i = 0; i < dx.size(); ++i) right = right && added[i] == T(1.5) + dx[i];
     CHECK(right);
     CHECK(same_on_any_threads([&] {
       reduce_mean_grad(plan, dy.data(), dx.data(), false);
