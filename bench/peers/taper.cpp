@@ -104,6 +104,19 @@ struct Taper {
                return f::interpolate(x[0], {.scale_factor = 2.0, .mode = nn::UpsampleMode::bilinear});
              }},
             {"mul", [](const Tensors& x, const Tensor&) { return x[0] * x[1]; }},
+            {"plus", [](const Tensors& x, const Tensor&) { return x[0] + x[1]; }},
+            {"quotient", [](const Tensors& x, const Tensor&) { return x[0] / x[1]; }},
+            {"maximum", [](const Tensors& x, const Tensor&) { return taper::maximum(x[0], x[1]); }},
+            {"pad_ends",
+             [](const Tensors& x, const Tensor&) {
+               return taper::pad(x[0], {1, 2});
+             }},
+            {"select_last", [](const Tensors& x, const Tensor&) { return x[0].select(-1, 1); }},
+            {"nearest_1d", [](const Tensors& x, const Tensor&) { return upsample(x[0]); }},
+            {"sum_0_2",
+             [](const Tensors& x, const Tensor&) {
+               return taper::sum(x[0], {0, 2});
+             }},
             {"matmul", [](const Tensors& x, const Tensor&) { return taper::matmul(x[0], x[1]); }},
             {"prod", [](const Tensors& x, const Tensor&) { return taper::prod(x[0], -1); }},
             {"norm", [](const Tensors& x, const Tensor&) { return taper::norm(x[0], 2, {-1}); }},

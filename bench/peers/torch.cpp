@@ -130,6 +130,22 @@ struct Torch {
                return at::upsample_bilinear2d(x[0], c10::nullopt, false, {{2., 2.}});
              }},
             {"mul", [](const Tensors& x, const Tensor&) { return x[0] * x[1]; }},
+            {"plus", [](const Tensors& x, const Tensor&) { return x[0] + x[1]; }},
+            {"quotient", [](const Tensors& x, const Tensor&) { return x[0] / x[1]; }},
+            {"maximum", [](const Tensors& x, const Tensor&) { return torch::maximum(x[0], x[1]); }},
+            {"pad_ends",
+             [](const Tensors& x, const Tensor&) {
+               return torch::constant_pad_nd(x[0], {1, 2});
+             }},
+            {"select_last", [](const Tensors& x, const Tensor&) { return x[0].select(-1, 1).contiguous(); }},
+            {"nearest_1d",
+             [](const Tensors& x, const Tensor&) {
+               return at::upsample_nearest1d(x[0], at::IntArrayRef({2 * x[0].size(-1)}), 2.);
+             }},
+            {"sum_0_2",
+             [](const Tensors& x, const Tensor&) {
+               return x[0].sum(torch::IntArrayRef({0, 2}));
+             }},
             {"matmul", [](const Tensors& x, const Tensor&) { return torch::matmul(x[0], x[1]); }},
             {"prod", [](const Tensors& x, const Tensor&) { return x[0].prod(-1); }},
             {"norm", [](const Tensors& x, const Tensor&) { return x[0].norm(2, -1); }},
