@@ -880,7 +880,7 @@ def moves():
     yield Mutant("runs of the first block alone summed", "src/kernels/reduce.cpp", "total[c] += sum[c];",
                  "if (o.at[0] == first * n) total[c] += sum[c];", "sums over dimensions on both sides*")
     yield Mutant("summed gradients of what is taken away not turned", "src/kernels/broadcast.cpp",
-                 "dx[o] = T(0) - dx[o];", "dx[o] = T(0) + dx[o];", "*a number for each row*")
+                 "return db_of<Op, T>(dx, dx, dx, dx,", "return da_of<Op, T>(dx, dx, dx, dx,", "*a number for each row*")
     yield Mutant("the gradient of a divisor as a quotient", "src/kernels/broadcast.cpp",
                  "(std::is_same_v<Op, Div> && operand == 0);", "std::is_same_v<Op, Div>;", "*a number for each row*")
     yield Mutant("NaN lost beside a number for a row", "src/kernels/broadcast_tiles.hpp",

@@ -397,11 +397,7 @@ void binary_grad(const GradPlan& plan, int operand, const T* dy, const T* a, con
     const bool itself = operand == 0 || std::is_same_v<Op, Add>;
     if (!itself && plan.repeated && !add) {
       grad_reduced(plan.reduce, {g, g.unread(), g.unread()}, dx, false, nullptr);
-      for (std::int64_t o = 0; o < plan.reduce.outputs; ++o) {
-        asm volatile("");  // far fewer than were summed: no vectors
-        dx[o] = T(0) - dx[o];
-      }
-      return;
+      return db_of<Op, T>(dx, dx, dx, dx, plan.reduce.outputs);
     }
     const Row f = itself ? (plan.repeated ? nullptr : da_of<Op, T>) : db_of<Op, T>;
     grad_of(plan, {g, g.unread(), g.unread()}, dx, add, f);

@@ -4,12 +4,12 @@
 
 namespace taper::kernels {
 
-void copy_bytes(const void* x, std::int64_t size, void* y) {
+[[gnu::noinline]] void copy_bytes(const void* x, std::int64_t size, void* y) {
   constexpr std::int64_t kAll = kVectorWidth;
   const auto* from = static_cast<const unsigned char*>(x);
   auto* to = static_cast<unsigned char*>(y);
   if (size < kAll) {
-    std::memcpy(to, from, static_cast<std::size_t>(size));
+    if (size > 0) std::memcpy(to, from, static_cast<std::size_t>(size));
     return;
   }
   const unsigned char* const last = from + size - kAll;

@@ -5,8 +5,8 @@
 namespace taper::kernels {
 
 /// y = the `size` bytes at x, which do not overlap. What may be long is copied by this: from 2 KB on the C library's
-/// memcpy repeats a string instruction (glibc 2.33 and later), and where y lies 1 to 31 bytes behind x, whole pages
-/// aside, AMD's Zen 3 takes 15 to 30 times as long for that.
+/// memcpy (glibc 2.36) repeats a string instruction, and where y lies 1 to 31 bytes behind x, whole pages aside, AMD's
+/// Zen 3 takes 15 to 30 times as long for that.
 void copy_bytes(const void* x, std::int64_t size, void* y);
 
 /// y_i = x_i for i < n, which do not overlap, however many these are.
