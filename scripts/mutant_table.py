@@ -621,8 +621,8 @@ def transposed_and_resized():
                  "resizing agrees*")
     yield Mutant("Keys's cubic of another a", places, "constexpr double a = -0.75;", "constexpr double a = -0.5;",
                  "resizing agrees*")
-    yield Mutant("cubic gradients beyond the edge", kernel, "to[taps[i].at[k]] +=",
-                 "to[taps[i].first + k] +=", "resizing agrees*")
+    yield Mutant("cubic gradients beyond the edge", kernel, "gathered[taps[i].at[k] - j",
+                 "gathered[taps[i].first + k - j", "resizing agrees*")
     yield Mutant("gradients of a row left for the next", kernel, "store<double>(Doubles{}, sum + j);", "",
                  "resizing agrees*")
 

@@ -29,6 +29,13 @@ inline constexpr std::int64_t kSomeRuns = 64;
 }
 [[gnu::always_inline]] inline bool sum_short_runs(const double*, std::int64_t, std::int64_t, double*) { return false; }
 
+/// The sums of at most kSomeRuns runs of at most kLongRun elements, as `sum_run` takes them.
+template <class T>
+[[gnu::always_inline]] inline void sum_some_runs(const T* x, std::int64_t n, std::int64_t runs, std::uintptr_t ahead,
+                                                 double* sum) {
+  if (!sum_short_runs(x, n, runs, sum)) sum_rows(x, n, runs, ahead, sum);
+}
+
 /// The same averages as `average_runs` has of kPlaces * `part` runs of at most kLongRun elements, which are read in
 /// kPlaces places in turn: some short runs of each, or one.
 template <class T>
@@ -44,7 +51,7 @@ template <class T>
           sum[0] = sum_wide_row(from, n, next);
         } else {
           fetch_for(from, count * n, next);
-          if (!sum_short_runs(from, n, count, sum)) sum_rows(from, n, count, 0, sum);
+          sum_some_runs(from, n, count, 0, sum);
         }
         for (std::int64_t c = 0; c < count; ++c) y[run + c] = static_cast<T>(sum[c] / divisor);
       });
@@ -66,12 +73,10 @@ template <class T>
       double sum[kSomeRuns];
       const std::int64_t count = std::min(kSomeRuns, last - i);
       const T* const from = x + i * n;
-      if (!sum_short_runs(from, n, count, sum)) {
-        if (n <= kLongRun)
-          sum_rows(from, n, count, ahead, sum);
-        else
-          for (std::int64_t c = 0; c < count; ++c) sum[c] = sum_run(from + c * n, n);
-      }
+      if (n <= kLongRun)
+        sum_some_runs(from, n, count, ahead, sum);
+      else
+        for (std::int64_t c = 0; c < count; ++c) sum[c] = sum_run(from + c * n, n);
       for (std::int64_t c = 0; c < count; ++c) y[i + c] = static_cast<T>(sum[c] / divisor);
     }
   });

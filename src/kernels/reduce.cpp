@@ -229,8 +229,8 @@ template <class T>
 bool average_blocks(const ReducePlan& plan, double divisor, const T* x, T* y) {
   const std::int64_t n = plan.rows.extent;
   if (kVectorWidth <= 16 || !in_blocks_of_runs(plan) || n > kTurnedRun) return false;
-  // A few outputs are taken by `sum_group` as columns, of float32.
-  if (plan.outputs < kLeastBlocks && sizeof(T) == sizeof(float)) return false;
+  constexpr std::int64_t kFewOutputs = 8;  // float32 ones are taken by `sum_group`, as columns
+  if (plan.outputs < kFewOutputs && sizeof(T) == sizeof(float)) return false;
   parallel_for(plan.outputs, plan.count, [=, &plan](std::int64_t first, std::int64_t last) {
     for (; first < last; first += kSomeRuns) {
       const std::int64_t some = std::min(kSomeRuns, last - first);
@@ -238,7 +238,7 @@ bool average_blocks(const ReducePlan& plan, double divisor, const T* x, T* y) {
       clear(total, some);
       for_each_block(plan, {{first * n, 0, 0}}, [&](const Offsets& o, std::int64_t) {
         const T* const from = x + o.at[0];
-        if (!sum_short_runs(from, n, some, sum)) sum_rows(from, n, some, 0, sum);
+        sum_some_runs(from, n, some, 0, sum);
         for (std::int64_t c = 0; c < some; ++c) total[c] += sum[c];
       });
       for (std::int64_t c = 0; c < some; ++c) y[first + c] = static_cast<T>(total[c] / divisor);
@@ -252,10 +252,10 @@ bool average_blocks(const ReducePlan& plan, double divisor, const T* x, T* y) {
 template <class T>
 void reduce_sum(const ReducePlan& plan, const T* x, T* y) {
   // y = sum x
-  if constexpr (!std::is_integral_v<T>)
+  if constexpr (!std::is_integral_v<T>) {
     if (in_runs(plan)) return average_runs(plan.outputs, plan.rows.extent, 1, x, y);
-  if constexpr (!std::is_integral_v<T>)
     if (average_blocks(plan, 1, x, y)) return;
+  }
   if (reduce_small_planes<T, reduce_sum<T>>(plan, x, y)) return;
   const auto sums_of = [&](std::int64_t out, std::int64_t width, const Offsets& start) {
     Accumulator<T> sum[kFarColumns];

@@ -115,17 +115,17 @@ struct ColumnTaps {
   TAPER_FOR_SIZE void show(const UpsampleAxis& axis, std::int64_t first, std::size_t size) {
     taps = axis.most();
     is_nearest = axis.rule.is_nearest();
-    is_doubled = kVectorWidth > 16 && taps == 2 && doubles(axis.rule);
     count = std::min(kUpsampleTile, axis.out - first);
-    is_blended = is_doubled && !is_nearest && count >= 2 * kDoubles;
-    is_halved = kVectorWidth > 16 && taps == 2 && halves(axis.rule);
+    const bool has_pairs = kVectorWidth > 16 && size == sizeof(float) && taps == 2;
+    is_doubled = has_pairs && doubles(axis.rule) && count >= 2 * kDoubles;
+    is_blended = is_doubled && !is_nearest;
+    is_halved = has_pairs && halves(axis.rule);
     from = axis.at(first).first;
     reads_before = first > 0;
     read = axis.at(first + count - 1).second + 1 - from;
     in_order = read <= 4 * count;
     if (!in_order) read = taps * count;
-    if (size == sizeof(float) && (is_halved || is_blended || (is_doubled && is_nearest && count >= 2 * kDoubles)))
-      return;
+    if (is_doubled || is_halved) return;  // pairs are found without tables
     for (std::int64_t i = 0; i < count; ++i) {
       const Taps its = axis.at(first + i);
       for (int k = 0; k < taps; ++k) {
@@ -225,7 +225,7 @@ void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps
     if constexpr (kDoubling<T>) {
       const std::int64_t pairs = columns.count / 2;
       if (columns.is_doubled && pairs >= kLanes<T>) return copy_twice<Vector<T>>(row, pairs, y);
-      if (columns.is_doubled && pairs >= kDoubles) return copy_twice<AsManyFloats>(row, pairs, y);
+      if (columns.is_doubled) return copy_twice<AsManyFloats>(row, pairs, y);
     }
     const std::int64_t count = columns.count;
     if (!columns.in_order)
@@ -346,7 +346,7 @@ void forward(const UpsampleParams& p, const void* x, void* y, ForwardTile* tile,
     Remembered heights({p.axis[1], p.cubic});
     for (std::int64_t c = 0; c < width; c += kUpsampleTile) {
       columns.show(over_width, c, size);
-      const std::int64_t together = columns.is_blended && size == sizeof(float) ? kRowsTogether : 1;
+      const std::int64_t together = columns.is_blended ? kRowsTogether : 1;
       for (std::int64_t unit = begin; unit < end;) {
         // The rows of one place of the depth.
         const std::int64_t slab = unit / height, last = std::min(end, (slab + 1) * height);
@@ -362,8 +362,15 @@ void forward(const UpsampleParams& p, const void* x, void* y, ForwardTile* tile,
   });
 }
 
+}  // namespace
+
 template <class T>
-void backward(const UpsampleParams& p, const T* dy, T* dx, bool add) {
+void upsample(const UpsampleParams& p, const T* x, T* y) {
+  forward(p, x, y, forward_tile<T>, sizeof(T));
+}
+
+template <class T>
+void upsample_backward(const UpsampleParams& p, const T* dy, T* dx, bool add) {
   const std::int64_t height = p.axis[1].in, width = p.axis[2].in, rows = p.axis[0].in * height;
   if (p.planes <= 0 || rows <= 0) return;
   const UpsampleAxis over_width(p.axis[2], p.cubic);
@@ -405,28 +412,15 @@ void backward(const UpsampleParams& p, const T* dy, T* dx, bool add) {
               break;
             }
           // What the gradient of an output sends to each position that it reads.
-          double* const to = gathered + kBeside - j;
           const Taps* const taps = columns.from(c, n);
           for (std::int64_t i = 0; i < n; ++i)
 #pragma GCC unroll 1
-            for (int k = 0; k < taps[i].count; ++k) to[taps[i].at[k]] += taps[i].weight[k] * sum[i];
+            for (int k = 0; k < taps[i].count; ++k) gathered[taps[i].at[k] - j + kBeside] += taps[i].weight[k] * sum[i];
         }
         if (!is_written) move_sums(gathered + kBeside, count, dx + unit * width + j, add);
       }
     }
   });
-}
-
-}  // namespace
-
-template <class T>
-void upsample(const UpsampleParams& p, const T* x, T* y) {
-  forward(p, x, y, forward_tile<T>, sizeof(T));
-}
-
-template <class T>
-void upsample_backward(const UpsampleParams& p, const T* dy, T* dx, bool add) {
-  backward(p, dy, dx, add);
 }
 
 template void upsample(const UpsampleParams&, const float*, float*);

@@ -134,11 +134,12 @@ bool has_bits_of(const Pair& s, const F& f) {
                     [](T u, T v) { return std::isnan(v) ? std::isnan(u) : std::memcmp(&u, &v, sizeof u) == 0; });
 }
 
-/// Checks the gradients of both operands, and added ones, against sums of the terms that are given for each.
+/// Checks the gradients of both operands, of numbers from `low` on, and added ones against sums of the terms that are
+/// given for each.
 template <class Op, class T>
-void check_gradients(const Pair& s, const std::array<T (*)(T g, T a, T b), 2>& terms) {
+void check_gradients(const Pair& s, const std::array<T (*)(T g, T a, T b), 2>& terms, double low = -2) {
   const Shape out = *broadcast_shape(s.a, s.b);
-  const auto a = numbers<T>(s.a.numel(), 1, 0.5), b = numbers<T>(s.b.numel(), 2, 0.5), dy = numbers<T>(out.numel(), 3);
+  const auto a = numbers<T>(s.a.numel(), 1, low), b = numbers<T>(s.b.numel(), 2, low), dy = numbers<T>(out.numel(), 3);
   const auto from_a = sources(out, s.a), from_b = sources(out, s.b);
   for (const int operand : {0, 1}) {
     std::vector<double> sums((operand == 0 ? a : b).size());
@@ -271,8 +272,8 @@ TEMPLATE_TEST_CASE("an operand that is a number for each row gives the bits of t
         CHECK(has_bits_of<Maximum, T>(each, [](T a, T b) { return a > b || a != a ? a : b; }));
         CHECK(has_bits_of<Minimum, T>(each, [](T a, T b) { return a < b || a != a ? a : b; }));
         check_gradients<Mul, T>(each, {[](T g, T, T b) { return g * b; }, [](T g, T a, T) { return g * a; }});
-        check_gradients<Div, T>(each,
-                                {[](T g, T, T b) { return g / b; }, [](T g, T a, T b) { return -g * (a / b / b); }});
+        check_gradients<Div, T>(
+            each, {[](T g, T, T b) { return g / b; }, [](T g, T a, T b) { return -g * (a / b / b); }}, 0.5);
         check_gradients<Maximum, T>(
             each, {[](T g, T a, T b) { return a > b ? g : T(0); }, [](T g, T a, T b) { return a > b ? T(0) : g; }});
         check_gradients<Add, T>(each, {[](T g, T, T) { return g; }, [](T g, T, T) { return g; }});

@@ -9,7 +9,7 @@ using namespace taper::test;
 
 namespace {
 
-/// Whether `n` elements are copied from and to places so many behind the beginning of a cache line, and nothing beside.
+/// Whether `n` elements are copied from and to places so far behind the beginnings of two arrays, and nothing beside.
 template <class T>
 bool copies(std::int64_t n, std::int64_t from, std::int64_t to) {
   const auto x = numbers<T>(from + n, std::uint64_t(n), 1, 2);
