@@ -231,6 +231,7 @@ void forward_tile(const UpsampleParams& p, const ColumnTaps& columns, const Taps
     if (!columns.in_order)
       for (std::int64_t c = 0; c < count; ++c) y[c] = row[columns.position[c]];
     else
+#pragma GCC unroll 4
       for (std::int64_t c = 0; c < count; ++c) {
         asm volatile("");  // vectors would be gathered
         y[c] = row[columns.place[0][c]];
