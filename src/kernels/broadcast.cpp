@@ -254,17 +254,14 @@ void copy_of(const void* x, const void*, const void*, void* y, std::int64_t n) {
 
 /// What `Op` is where one operand is a number for each row.
 template <class Op, class T>
-constexpr WithNumber with_number(int operand) {
-  if (!std::is_floating_point_v<T>) return {};
-  return {std::is_same_v<Op, Add>       ? WithNumber::sum
-          : std::is_same_v<Op, Sub>     ? WithNumber::difference
-          : std::is_same_v<Op, Mul>     ? WithNumber::product
-          : std::is_same_v<Op, Div>     ? WithNumber::quotient
-          : std::is_same_v<Op, Maximum> ? WithNumber::larger
-          : std::is_same_v<Op, Minimum> ? WithNumber::smaller
-                                        : WithNumber::nothing,
-          operand};
-}
+constexpr WithNumber::Operation kWithNumber = !std::is_floating_point_v<T>  ? WithNumber::nothing
+                                              : std::is_same_v<Op, Add>     ? WithNumber::sum
+                                              : std::is_same_v<Op, Sub>     ? WithNumber::difference
+                                              : std::is_same_v<Op, Mul>     ? WithNumber::product
+                                              : std::is_same_v<Op, Div>     ? WithNumber::quotient
+                                              : std::is_same_v<Op, Maximum> ? WithNumber::larger
+                                              : std::is_same_v<Op, Minimum> ? WithNumber::smaller
+                                                                            : WithNumber::nothing;
 
 /// y = f(x ...)
 template <class Y>
@@ -358,25 +355,76 @@ void grad_of(const GradPlan& p, const Operands& x, T* dx, bool add, Row f, WithN
   }
 }
 
+/// All that the loops know of an operation but its row: the bytes of an element of the operands and of the result.
+struct Facts {
+  std::uint8_t operand_size, size, cost;
+  WithNumber::Operation with_number;
+};
+
+template <class Op, class T, class Y = T>
+constexpr Facts kFacts{sizeof(T), sizeof(Y), std::is_same_v<Op, Power> ? 24 : 1, kWithNumber<Op, T>};
+
+/// y = f(a, b)
+[[gnu::noinline]] void apply_rows(const BroadcastPlan& p, const void* a, const void* b, void* y, Row f, Facts facts) {
+  for_each_run(p, facts.cost, {Operand(a, facts.operand_size), Operand(b, facts.operand_size)}, y, facts.size, f,
+               nullptr, {facts.with_number, 1});
+}
+
+/// The same for operands of one shape.
+[[gnu::noinline]] void apply_row(std::int64_t n, const void* a, const void* b, void* y, Row f, Facts facts) {
+  apply_rows(same_shape_plan(n), a, b, y, f, facts);
+}
+
+/// The gradient with respect to an operand: its row, and what it is more simply.
+struct OperandGrad {
+  Row f;
+  enum : std::uint8_t { of_all, same, negated } of = of_all;  // dy itself, or -dy
+  WithNumber::Operation with_other = WithNumber::nothing;     // an operation on dy and the other operand
+};
+
+template <class Op, class T>
+constexpr OperandGrad kOperandGrads[] = {
+    {da_of<Op, T>, kReadsOperands<Op> ? OperandGrad::of_all : OperandGrad::same,
+     std::is_same_v<Op, Mul> || std::is_same_v<Op, Div> ? kWithNumber<Op, T> : WithNumber::nothing},
+    {db_of<Op, T>,
+     kReadsOperands<Op>        ? OperandGrad::of_all
+     : std::is_same_v<Op, Add> ? OperandGrad::same
+                               : OperandGrad::negated,
+     std::is_same_v<Op, Mul> ? kWithNumber<Op, T> : WithNumber::nothing}};
+
+/// dx = the gradient `d` of operand number `operand`. Operands that the operation did not save are not read.
+template <class T>
+[[gnu::noinline]] void operand_grad(const GradPlan& plan, int operand, const T* dy, const T* a, const T* b, T* dx,
+                                    bool add, const OperandGrad& d) {
+  const Operand g(dy);
+  Operand x[] = {g, g.unread(), g.unread()};
+  if (d.of == OperandGrad::of_all && a != nullptr) x[1] = Operand(a);
+  if (d.of == OperandGrad::of_all && b != nullptr) x[2] = Operand(b);
+  if (d.with_other != WithNumber::nothing) x[1 + operand] = g.unread();
+  if (plan.repeated && !add && d.of == OperandGrad::negated) {
+    grad_reduced(plan.reduce, x, dx, false, nullptr);
+    return d.f(dx, dx, dx, dx, plan.reduce.outputs);
+  }
+  // The sum of dy itself needs no function.
+  grad_of(plan, x, dx, add, plan.repeated && d.of == OperandGrad::same ? nullptr : d.f, {d.with_other, 2 - operand});
+}
+
 }  // namespace
 
 template <class Op, class T>
 void binary(const BroadcastPlan& plan, const T* a, const T* b, T* y) {
-  apply(plan, {Operand(a), Operand(b)}, y, std::is_same_v<Op, Power> ? 24 : 1, row_of<Op, T>, nullptr,
-        with_number<Op, T>(1));
+  apply_rows(plan, a, b, y, row_of<Op, T>, kFacts<Op, T>);
 }
 
 template <class Op, class T>
 void binary(std::int64_t n, const T* a, const T* b, T* y) {
-  if (n <= kPiece)
-    row_of<Op, T>(a, b, nullptr, y, n);
-  else
-    binary<Op>(same_shape_plan(n), a, b, y);
+  if (n <= kPiece) return row_of<Op, T>(a, b, nullptr, y, n);
+  apply_row(n, a, b, y, row_of<Op, T>, kFacts<Op, T>);
 }
 
 template <class Op, class T>
 void compare(const BroadcastPlan& plan, const T* a, const T* b, std::int64_t* y) {
-  apply(plan, {Operand(a), Operand(b)}, y, 1, row_of<Op, T, std::int64_t>);
+  apply_rows(plan, a, b, y, row_of<Op, T, std::int64_t>, kFacts<Op, T, std::int64_t>);
 }
 
 template <class T>
@@ -391,25 +439,7 @@ void broadcast_copy(const BroadcastPlan& plan, const T* x, T* y) {
 
 template <class Op, class T>
 void binary_grad(const GradPlan& plan, int operand, const T* dy, const T* a, const T* b, T* dx, bool add) {
-  const Operand g(dy);
-  if constexpr (!kReadsOperands<Op>) {
-    // Where the gradient is dy itself its sum needs no function.
-    const bool itself = operand == 0 || std::is_same_v<Op, Add>;
-    if (!itself && plan.repeated && !add) {
-      grad_reduced(plan.reduce, {g, g.unread(), g.unread()}, dx, false, nullptr);
-      return db_of<Op, T>(dx, dx, dx, dx, plan.reduce.outputs);
-    }
-    const Row f = itself ? (plan.repeated ? nullptr : da_of<Op, T>) : db_of<Op, T>;
-    grad_of(plan, {g, g.unread(), g.unread()}, dx, add, f);
-  } else {
-    // An operand that the operation did not save is not read.
-    Operand x[] = {g, a ? Operand(a) : g.unread(), b ? Operand(b) : g.unread()};
-    // These are the operation itself, of dy and the other operand.
-    const bool is_same = std::is_same_v<Op, Mul> || (std::is_same_v<Op, Div> && operand == 0);
-    if (is_same) x[1 + operand] = g.unread();
-    grad_of(plan, x, dx, add, operand == 0 ? da_of<Op, T> : db_of<Op, T>,
-            is_same ? with_number<Op, T>(2 - operand) : WithNumber{});
-  }
+  operand_grad(plan, operand, dy, a, b, dx, add, kOperandGrads<Op, T>[operand]);
 }
 
 template <class T>

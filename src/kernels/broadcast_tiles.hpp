@@ -34,7 +34,8 @@ struct Operand {
   int size = 0;
 
   template <class T>
-  explicit Operand(const T* x) : data(x), size(sizeof(T)) {}
+  explicit Operand(const T* x) : Operand(x, sizeof(T)) {}
+  Operand(const void* x, int element) : data(x), size(element) {}
   Operand() = default;
 
   Operand from(std::int64_t i) const {
@@ -115,7 +116,7 @@ using Row = void (*)(const void* x0, const void* x1, const void* x2, void* y, st
 /// What an operation makes of floating numbers and one of them for each row. One of both is the first operand, the
 /// other is operand number `operand`.
 struct WithNumber {
-  enum : std::uint8_t { nothing, sum, difference, product, quotient, larger, smaller } of = nothing;
+  enum Operation : std::uint8_t { nothing, sum, difference, product, quotient, larger, smaller } of = nothing;
   int operand = 1;
 
   /// Whether rows have a loop for it with the number as the first operand, or as the other.

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "kernels/map_driver.hpp"
+#include "kernels/parallel.hpp"
 
 namespace taper::kernels {
 
@@ -28,6 +29,20 @@ T plus(T a, T b) {
 }
 
 }  // namespace
+
+template <class T>
+void map_ranges(std::int64_t n, std::int64_t cost, const T* a, const T* b, T* y, const void* f, MapRange<T> range) {
+  if (double(n) * double(cost) < threads::kSerialWork) return range(f, a, b, y, n);  // few are spared the way there
+  parallel_for(n, cost,
+               [=](std::int64_t first, std::int64_t last) { range(f, a + first, b + first, y + first, last - first); });
+}
+
+template void map_ranges<float>(std::int64_t, std::int64_t, const float*, const float*, float*, const void*,
+                                MapRange<float>);
+#ifndef TAPER_ONLY_FLOAT32
+template void map_ranges<double>(std::int64_t, std::int64_t, const double*, const double*, double*, const void*,
+                                 MapRange<double>);
+#endif
 
 template <class From, class To>
 void cast(const From* x, To* y, std::int64_t n, bool add) {

@@ -14,16 +14,44 @@ namespace taper::kernels {
 /// What the gradient of a map is computed from, which is what its op has to save.
 enum class Needs : std::uint8_t { nothing, input, output };
 
+/// What is run on one range of the n elements of a map: stores at y what `f` makes of those at a and b.
+template <class T>
+using MapRange = void (*)(const void* f, const T* a, const T* b, T* y, std::int64_t n);
+
+/// Calls `range` for ranges that cover n elements, in parallel if that pays for `cost` additions an element.
+template <class T>
+void map_ranges(std::int64_t n, std::int64_t cost, const T* a, const T* b, T* y, const void* f, MapRange<T> range);
+
+/// y[i] = f(x[i]); `function` is an F.
+template <class F, class T>
+void map_range(const void* function, const T* x, const T*, T* y, std::int64_t n);
+
+/// A map whose gradient is taken, and whether it is added to what is there.
+template <class F>
+struct MapGrad {
+  F f;
+  bool add;
+};
+
+/// dx[i] = f.grad(dy[i], v[i]), or added to dx[i]; `function` is a MapGrad<F>.
+template <class F, class T>
+void map_grad_range(const void* function, const T* dy, const T* v, T* dx, std::int64_t n);
+
 /// y[i] = f(x[i]) for i < n. `y` may be `x`.
 ///
 /// `F` is one of the records below or in activations.hpp; `T` is float or double.
 template <class F, class T>
-void map(const T* x, T* y, std::int64_t n, const F& f = {});
+void map(const T* x, T* y, std::int64_t n, const F& f = {}) {
+  map_ranges<T>(n, F::cost, x, x, y, &f, map_range<F, T>);
+}
 
 /// dx[i] = f.grad(dy[i], v[i]), added to dx[i] if `add`. `v` is the input or the output of the map as `F::needs`
 /// says, and is not read (may be null) when nothing is needed. `dx` may be `dy`.
 template <class F, class T>
-void map_grad(const T* dy, const T* v, T* dx, std::int64_t n, const F& f, bool add);
+void map_grad(const T* dy, const T* v, T* dx, std::int64_t n, const F& f, bool add) {
+  const MapGrad<F> g{f, add};
+  map_ranges<T>(n, F::cost, dy, F::needs == Needs::nothing ? dy : v, dx, &g, map_grad_range<F, T>);
+}
 
 /// y[i] = To(x[i]), added to y[i] if `add` (the gradient of a cast is the cast back). `From` and `To` are any two
 /// of float, double and int64.
