@@ -170,13 +170,15 @@ void check(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
 }
 
 /// By element size, so that everything is aligned, then by name.
+bool is_before(const NamedTensor* a, const NamedTensor* b) {
+  const auto size_a = size_of(a->tensor.dtype()), size_b = size_of(b->tensor.dtype());
+  return size_a != size_b ? size_a > size_b : a->name < b->name;
+}
+
 std::vector<const NamedTensor*> in_file_order(const std::vector<NamedTensor>& tensors) {
   std::vector<const NamedTensor*> order;
   for (const auto& tensor : tensors) order.push_back(&tensor);
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    const auto size_a = size_of(a->tensor.dtype()), size_b = size_of(b->tensor.dtype());
-    return size_a != size_b ? size_a > size_b : a->name < b->name;
-  });
+  std::sort(order.begin(), order.end(), is_before);
   return order;
 }
 

@@ -193,11 +193,14 @@ void ZipArchive::check_apart() const {
   std::vector<const Entry*> order;
   order.reserve(entries_.size());
   for (const Entry& entry : entries_) order.push_back(&entry);
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->header_at < b->header_at; });
+  const auto sort_by = [&](bool (*before)(const Entry*, const Entry*)) {
+    std::sort(order.begin(), order.end(), before);
+  };
+  sort_by([](const Entry* a, const Entry* b) { return a->header_at < b->header_at; });
   for (std::size_t i = 1; i < order.size(); ++i)
     if (std::uint64_t{order[i - 1]->data_at} + order[i - 1]->packed_size > order[i]->header_at)
       fail(ErrorKind::format, where(*order[i]), ": it overlaps another entry");
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
+  sort_by([](const Entry* a, const Entry* b) { return a->name < b->name; });
   for (std::size_t i = 1; i < order.size(); ++i)
     if (order[i - 1]->name == order[i]->name) fail(ErrorKind::format, where(*order[i]), ": duplicate name");
 }

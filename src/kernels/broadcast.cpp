@@ -364,10 +364,11 @@ struct Facts {
 template <class Op, class T, class Y = T>
 constexpr Facts kFacts{sizeof(T), sizeof(Y), std::is_same_v<Op, Power> ? 24 : 1, kWithNumber<Op, T>};
 
-/// y = f(a, b)
+/// y = f(a, b), or f(a) without b.
 [[gnu::noinline]] void apply_rows(const BroadcastPlan& p, const void* a, const void* b, void* y, Row f, Facts facts) {
-  for_each_run(p, facts.cost, {Operand(a, facts.operand_size), Operand(b, facts.operand_size)}, y, facts.size, f,
-               nullptr, {facts.with_number, 1});
+  for_each_run(p, facts.cost,
+               {Operand(a, facts.operand_size), b == nullptr ? Operand() : Operand(b, facts.operand_size)}, y,
+               facts.size, f, nullptr, {facts.with_number, 1});
 }
 
 /// The same for operands of one shape.
@@ -434,7 +435,7 @@ void where(const BroadcastPlan& plan, const std::int64_t* condition, const T* a,
 
 template <class T>
 void broadcast_copy(const BroadcastPlan& plan, const T* x, T* y) {
-  apply(plan, {Operand(x)}, y, 1, copy_of<T>);
+  apply_rows(plan, x, nullptr, y, copy_of<T>, {sizeof(T), sizeof(T), 1, WithNumber::nothing});
 }
 
 template <class Op, class T>

@@ -15,18 +15,18 @@ namespace {
 
 constexpr const char* kOptimizerPrefix = "optimizer.";
 
-/// Refuses two parameters with the same key.
-template <class Key>
-void refuse_twins(const char* where, const std::vector<NamedTensor>& parameters, const char* what, const Key& key) {
+using Before = bool (*)(const NamedTensor* a, const NamedTensor* b);
+
+/// Refuses two parameters neither of which is before the other.
+void refuse_twins(const char* where, const std::vector<NamedTensor>& parameters, const char* what, Before before) {
   std::vector<const NamedTensor*> sorted;
   for (const auto& parameter : parameters) sorted.push_back(&parameter);
-  std::sort(sorted.begin(), sorted.end(),
-            [&](auto* a, auto* b) { return key(*a) != key(*b) ? key(*a) < key(*b) : a < b; });
-  const auto twin =
-      std::adjacent_find(sorted.begin(), sorted.end(), [&](auto* a, auto* b) { return key(*a) == key(*b); });
-  if (twin != sorted.end())
-    fail(ErrorKind::config, where, ": ", what, " given twice: expected each once, got ", (*twin)->name, " and ",
-         (*(twin + 1))->name);
+  std::sort(sorted.begin(), sorted.end(), before);
+  const auto twin = std::adjacent_find(sorted.begin(), sorted.end(), [=](auto* a, auto* b) { return !before(a, b); });
+  if (twin == sorted.end()) return;
+  const auto [first, second] = std::minmax(twin[0], twin[1]);
+  fail(ErrorKind::config, where, ": ", what, " given twice: expected each once, got ", first->name, " and ",
+       second->name);
 }
 
 void check_parameters(const char* where, const std::vector<NamedTensor>& parameters) {
@@ -39,8 +39,10 @@ void check_parameters(const char* where, const std::vector<NamedTensor>& paramet
       fail(ErrorKind::type, where, ": parameter ", name, " cannot be optimised: expected float32 or float64, got ",
            tensor.dtype());
   }
-  refuse_twins(where, parameters, "a parameter is", [](const NamedTensor& p) { return p.tensor.impl(); });
-  refuse_twins(where, parameters, "a name is", [](const NamedTensor& p) -> const std::string& { return p.name; });
+  refuse_twins(where, parameters, "a parameter is",
+               [](const NamedTensor* a, const NamedTensor* b) { return a->tensor.impl() < b->tensor.impl(); });
+  refuse_twins(where, parameters, "a name is",
+               [](const NamedTensor* a, const NamedTensor* b) { return a->name < b->name; });
 }
 
 void check_lr(const char* where, double lr) {
