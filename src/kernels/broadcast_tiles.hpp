@@ -87,8 +87,8 @@ void lay_out(const void* x, Strides s, std::int64_t rows, std::int64_t n, void* 
 /// An operand's elements one after the other: a pointer to them where they are contiguous, else a buffer with a copy.
 class OperandRun {
  public:
-  /// `rows` rows of `n` elements from the beginning of x on, at most kBuffer together unless they are contiguous. Rows
-  /// that repeat, as they did before, are not filled in again.
+  /// `rows` rows of `n` elements from the beginning of x on, at most kBuffer together or one row of kFarColumns unless
+  /// they are contiguous. Rows that repeat, as they did before, are not filled in again.
   const void* at(const Operand& x, Strides s, std::int64_t rows, std::int64_t n) {
     return x.size == 0 || (s.column == 1 && (rows == 1 || s.row == n)) ? x.data : copied(x, s, rows, n);
   }
@@ -105,7 +105,7 @@ class OperandRun {
     return buffer_;
   }
 
-  alignas(64) unsigned char buffer_[kBuffer * sizeof(double) + kVectorWidth];
+  alignas(64) unsigned char buffer_[std::max(kBuffer, kFarColumns) * sizeof(double) + kVectorWidth];
   const void* repeated_ = nullptr;
   std::int64_t filled_ = 0;
 };

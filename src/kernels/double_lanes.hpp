@@ -24,6 +24,7 @@ struct Lanes {
   }
   void store(double* y) const { low.store(y), high.store(y + N / 2); }
   Lanes& operator+=(const Lanes& b) { return low += b.low, high += b.high, *this; }
+  Lanes& operator*=(const Lanes& b) { return low *= b.low, high *= b.high, *this; }
   /// Adds the elements at x.
   template <class T>
   Lanes& add(const T* x) {
@@ -67,6 +68,7 @@ struct Lanes<N, kMost, true> {
   }
   void store(double* y) const { std::memcpy(y, &v, sizeof(v)); }
   Lanes& operator+=(const Lanes& b) { return v += b.v, *this; }
+  Lanes& operator*=(const Lanes& b) { return v *= b.v, *this; }
   template <class T>
   Lanes& add(const T* x) {
 #if defined(__AVX512F__)
@@ -96,6 +98,7 @@ struct Lanes<1, kMost, true> {
   }
   void store(double* y) const { *y = v; }
   Lanes& operator+=(const Lanes& b) { return v += b.v, *this; }
+  Lanes& operator*=(const Lanes& b) { return v *= b.v, *this; }
   template <class T>
   Lanes& add(const T* x) {
     return *this += load(x);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/elementwise.hpp"
 #include "kernels/packs.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/sum_blocks.hpp"
@@ -113,14 +114,18 @@ template <class T>
   }
 }
 
+/// loss_i = f(x_i - t_i)
+template <class L, class T>
+[[gnu::noinline]] void pair_loss_range(const void* function, const T* x, const T* t, T* loss, std::int64_t n) {
+  const L l = *static_cast<const L*>(function);
+  for (AnyPack at{0, n}; at; at.next<T>()) at.store(loss, value_of(l, at(x) - at(t)));
+}
+
 }  // namespace
 
 template <class L, class T>
 void pair_loss(const L& l, const T* x, const T* t, T* loss, std::int64_t n) {
-  // loss_i = f(x_i - t_i)
-  parallel_for(n, 1, [=](std::int64_t first, std::int64_t last) {
-    for (AnyPack at{first, last}; at; at.next<T>()) at.store(loss, value_of(l, at(x) - at(t)));
-  });
+  map_ranges<T>(n, 1, x, t, loss, &l, pair_loss_range<L, T>);
 }
 
 template <class L, class T>

@@ -67,30 +67,27 @@ template <class T, class Join>
   join_stretch(p, width, all, join);
 }
 
-/// product_c *= x_{j, c} for kRows rows of `width` columns, in order.
-template <int kRows, class T>
-[[gnu::always_inline]] inline void multiply_some_rows(const T* x, std::int64_t row, std::int64_t width,
-                                                      double* product) {
-  const auto more = [=](auto at) __attribute__((always_inline)) {
-    auto p = at(product) * at(x);
-    if constexpr (kRows == 4) p = p * at(x + row) * at(x + 2 * row) * at(x + 3 * row);
-    return p;
-  };
-  std::int64_t c = 0;
-  for (; c + kDoubles <= width; c += kDoubles) store<double>(more(ElementsAt{c}), product + c);
-  for (; c < width; ++c) {
-    product[c] = more(ElementAt{c});
-    asm volatile("");  // fewer than fill a vector: the compiler would make vectors of them all the same
-  }
+/// product_c *= x_{j, c} for c < N and `n` rows, in order.
+template <int N, class T>
+[[gnu::always_inline]] inline void multiply_places(const T* x, std::int64_t n, std::int64_t row, double* product) {
+  auto all = Lanes<N>::load(product);
+  for (; n > 0; --n, x += row) all *= Lanes<N>::load(x);
+  all.store(product);
 }
 
-/// The same for `n` rows.
+/// The same for c < width.
 template <class T>
 [[gnu::noinline]] void multiply_rows(const T* x, std::int64_t n, std::int64_t row, std::int64_t width,
                                      double* product) {
-  if constexpr (kVectorWidth > 16)  // the baseline is kept small
-    for (; n >= 4; n -= 4, x += 4 * row) multiply_some_rows<4>(x, row, width, product);
-  for (; n > 0; --n, x += row) multiply_some_rows<1>(x, row, width, product);
+  constexpr std::int64_t kTurn = 8;
+  for (std::int64_t j = 0; j < n; j += kTurn, x += kTurn * row) {
+    const std::int64_t some = std::min(kTurn, n - j);
+    std::int64_t c = 0;
+    if constexpr (kVectorWidth > 16)  // the baseline is kept small
+      for (; c + 4 * kDoubles <= width; c += 4 * kDoubles) multiply_places<4 * kDoubles>(x + c, some, row, product + c);
+    for (; c + kDoubles <= width; c += kDoubles) multiply_places<kDoubles>(x + c, some, row, product + c);
+    for (; c < width; ++c) multiply_places<1>(x + c, some, row, product + c);
+  }
 }
 
 /// The best of the `n` elements at x.

@@ -132,6 +132,8 @@ template <class T>
 [[gnu::noinline]] void sum_group(const ReducePlan& p, const Offsets& start, std::int64_t width, double* sum,
                                  const T* x) {
   const std::int64_t row = p.rows.stride[0];
+  if (width > 1 && p.reduced_rank == 0 && p.count > 0 && p.count <= kFewRows)
+    return sum_places(x + start.at[0], row, p.count, width, sum);
   for (std::int64_t c = 0; c < width; ++c) sum[c] = 0;
   if (width > 1 || row > 1) {
     for_each_block(p, start, [&](const Offsets& o, std::int64_t) {

@@ -67,12 +67,15 @@ Offsets offsets_of(const ReducePlan::Dim* dims, int rank, std::int64_t index);
 void visit_groups(const ReducePlan& plan, std::int64_t cost, std::int64_t widest,
                   void (*visit)(const void* body, std::int64_t, std::int64_t, const Offsets&), const void* body);
 
+/// Outputs of no more elements are worked on as where memory is far: what is done once a group would take longer.
+inline constexpr std::int64_t kFewRows = 7;
+
 /// Calls `body(output, width, offsets)` for groups of elements of type T, of as many as `near` columns where caches
 /// hold what is reduced.
 template <class T, class Body>
 void for_each_group(const ReducePlan& plan, std::int64_t cost, const Body& body, std::int64_t near = kReduceColumns) {
   visit_groups(
-      plan, cost, is_far<T>(plan) ? kFarColumns : near,
+      plan, cost, is_far<T>(plan) || plan.count <= kFewRows ? kFarColumns : near,
       [](const void* b, std::int64_t output, std::int64_t width, const Offsets& start) {
         (*static_cast<const Body*>(b))(output, width, start);
       },

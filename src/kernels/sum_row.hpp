@@ -152,6 +152,8 @@ template <class T>
 [[gnu::noinline]] void sum_places(const T* x, std::int64_t step, std::int64_t terms, std::int64_t n, double* y) {
   std::int64_t i = 0;
   constexpr int kSome = kVectorWidth / 8;
+  if constexpr (kVectorWidth > 16)  // the baseline is kept small
+    for (; i + 4 * kSome <= n; i += 4 * kSome) sum_places<4 * kSome>(x + i, step, terms, y + i);
   for (; i + kSome <= n; i += kSome) sum_places<kSome>(x + i, step, terms, y + i);
   for (; i < n; ++i) sum_places<1>(x + i, step, terms, y + i);
 }
