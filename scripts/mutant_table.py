@@ -876,15 +876,26 @@ def moves():
     yield Mutant("gradients of short runs overwritten", "src/kernels/broadcast.cpp",
                  "dx[o + i] = add ? dx[o + i] + sums[i] : sums[i];", "dx[o + i] = sums[i];", "*broadcast*")
     yield Mutant("rows of integers with a number for each as if they were doubles", "src/kernels/broadcast.cpp",
-                 "if (!std::is_floating_point_v<T>) return {};", "", "integer arithmetic wraps")
+                 "= !std::is_floating_point_v<T>  ? WithNumber::nothing", "= false  ? WithNumber::nothing",
+                 "integer arithmetic wraps")
     yield Mutant("runs of the first block alone summed", "src/kernels/reduce.cpp", "total[c] += sum[c];",
                  "if (o.at[0] == first * n) total[c] += sum[c];", "sums over dimensions on both sides*")
     yield Mutant("summed gradients of what is taken away not turned", "src/kernels/broadcast.cpp",
-                 "return db_of<Op, T>(dx, dx, dx, dx,", "return da_of<Op, T>(dx, dx, dx, dx,", "*a number for each row*")
+                 "return d.f(dx, dx, dx, dx, plan.reduce.outputs);", "return;", "an operand that is a number*")
     yield Mutant("the gradient of a divisor as a quotient", "src/kernels/broadcast.cpp",
-                 "(std::is_same_v<Op, Div> && operand == 0);", "std::is_same_v<Op, Div>;", "*a number for each row*")
+                 "std::is_same_v<Op, Mul> ? kWithNumber<Op, T> : WithNumber::nothing}};",
+                 "!kReadsOperands<Op> ? WithNumber::nothing : kWithNumber<Op, T>}};", "an operand that is a number*")
+    yield Mutant("numbers for the rows of a far sum without room", "src/kernels/broadcast_tiles.hpp",
+                 "buffer_[std::max(kBuffer, kFarColumns) * sizeof(double)", "buffer_[kBuffer * sizeof(double)",
+                 "a gradient that no cache holds*")
+    yield Mutant("the last of few rows left out of a sum", "src/kernels/reduce_driver.hpp",
+                 "return sum_places(x + start.at[0], row, p.count, width, sum);",
+                 "return sum_places(x + start.at[0], row, p.count - 1, width, sum);", "sum, mean and product*")
+    yield Mutant("the first eight rows alone multiplied", "src/kernels/reduce.cpp",
+                 "for (std::int64_t j = 0; j < n; j += kTurn, x += kTurn * row) {",
+                 "for (std::int64_t j = 0; j < 1 && n > 0; j += kTurn, x += kTurn * row) {", "products of runs and*")
     yield Mutant("NaN lost beside a number for a row", "src/kernels/broadcast_tiles.hpp",
-                 "return a > v || a != a ? a : v;", "return a > v ? a : v;", "*a number for each row*")
+                 "return a > v || a != a ? a : v;", "return a > v ? a : v;", "an operand that is a number*")
     yield Mutant("rows of doubles with a number for each as if they were float32", "src/kernels/broadcast_tiles.hpp",
                  "if (size == sizeof(double)) rows = rows_with_number<double>;", "", "an operand that is a number*")
     yield Mutant("the first columns for the last of a row times a matrix", "src/kernels/gemm.cpp",

@@ -281,6 +281,12 @@ TEMPLATE_TEST_CASE("an operand that is a number for each row gives the bits of t
       }
 }
 
+TEMPLATE_TEST_CASE("a gradient that no cache holds is summed beside a number for each row", "", float, double) {
+  using T = TestType;
+  const Pair s{{(std::int64_t{1} << 24) / std::int64_t{9 * sizeof(T)} + 1}, {9, 1}};
+  check_gradients<Mul, T>(s, {[](T g, T, T b) { return g * b; }, [](T g, T a, T) { return g * a; }});
+}
+
 TEST_CASE("an operation may write over an operand that is not repeated") {
   auto a = numbers<float>(35, 1);
   const auto b = numbers<float>(5, 2);
