@@ -81,11 +81,21 @@ std::int64_t find_in_window(const MaxPool& p, const T* x, const Taps& d, const T
 /// A row of windows, one by one.
 template <class T>
 void forward_row(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
+  // The baseline is kept small.
+  const bool in_one_row = kVectorWidth > 16 && d.first + d.step >= d.last && h.first + h.step >= h.last;
+  const std::int64_t row = (d.first * p.h.in + h.first) * p.w.in;
   auto cursor = p.w.cursor(0);
   for (std::int64_t o = 0; o < p.w.out; ++o, cursor.next()) {
     const WindowBounds b = cursor.bounds();
     const Taps w = p.w.is_adaptive ? Taps{b.first, b.last, 1} : window_taps(p.w.window, p.w.in, o);
-    const std::int64_t at = find_in_window(p, x, d, h, w);
+    std::int64_t at;
+    if (in_one_row && w.last - w.first < kFew) {
+      Largest<T> largest{x[row + w.first], row + w.first};
+      largest.take(x, row + w.first + w.step, row + w.last, w.step);
+      at = largest.at;
+    } else {
+      at = find_in_window(p, x, d, h, w);
+    }
     y[o] = x[at];
     if (index) index[o] = at;
   }
