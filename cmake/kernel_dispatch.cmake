@@ -27,7 +27,7 @@ set(taper_free_kernels activations avg_pool batch_norm conv conv_average conv_de
   conv_turned cross_entropy linear max_pool max_pool_grad optimizers product product_dots softmax upsample)
 list(TRANSFORM taper_free_kernels REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/kernels/\\1.cpp")
 # Loops of a few instructions take up to 1.8 times as long where they begin in one cache line and end in the next. These
-# files have little else, so their loops, and those of broadcast, each begin a line.
+# files have little else, so their loops, and those of broadcast, each begin a line; others half of one if that is near.
 set(taper_tight_kernels copy elementwise index movement pad)
 list(TRANSFORM taper_tight_kernels REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/kernels/\\1.cpp")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -38,14 +38,14 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Straight-line code stays as it is written: made vectors, it loads at once what was just stored one by one, and waits.
   foreach(set avx2 avx512)
     set(taper_flags_${set}_plain -O2 -ftree-vectorize -fno-tree-slp-vectorize -fvect-cost-model=dynamic
-      --param=vect-epilogues-nomask=0 --param=max-inline-insns-single=30 -falign-functions=1 -falign-loops=32:11 -falign-jumps=1
-      ${taper_no_tables})
+      --param=vect-epilogues-nomask=0 --param=max-inline-insns-single=30
+      -falign-functions=1 -falign-loops=32:11 -falign-jumps=1 ${taper_no_tables})
     set(taper_flags_${set}_free ${taper_flags_${set}_plain} --param=max-inline-insns-single=70 -falign-loops=16:11:8)
     set(taper_flags_${set}_tight ${taper_flags_${set}_plain} --param=max-inline-insns-single=70 -falign-loops=64)
   endforeach()
   # Half the width where loops only load, do one operation and store: processors that store 512 bits in two halves then
   # reach the bandwidth of their caches wherever operands lie, with 512 bits a fifth less behind some addresses.
-  # Of PReLU, those with AVX2 are aligned.
+  # Those of PReLU with AVX2 begin half a cache line, however far it is.
   set(set_of_target "$<TARGET_PROPERTY:TAPER_KERNEL_SET>")
   set_source_files_properties(src/kernels/broadcast.cpp PROPERTIES COMPILE_OPTIONS
     "$<$<STREQUAL:${set_of_target},avx512>:-mprefer-vector-width=256>;$<$<NOT:$<STREQUAL:${set_of_target},baseline>>:-falign-loops=64>")

@@ -117,6 +117,11 @@ struct Taper {
              [](const Tensors& x, const Tensor&) {
                return taper::sum(x[0], {0, 2});
              }},
+            {"sum_1", [](const Tensors& x, const Tensor&) { return taper::sum(x[0], {1}); }},
+            {"prod_1", [](const Tensors& x, const Tensor&) { return taper::prod(x[0], 1); }},
+            {"amax_1", [](const Tensors& x, const Tensor&) { return taper::amax(x[0], {1}); }},
+            {"amax_pool_1d",
+             [](const Tensors& x, const Tensor&) { return f::adaptive_max_pool1d(x[0], {.output_size = 5}); }},
             {"matmul", [](const Tensors& x, const Tensor&) { return taper::matmul(x[0], x[1]); }},
             {"prod", [](const Tensors& x, const Tensor&) { return taper::prod(x[0], -1); }},
             {"norm", [](const Tensors& x, const Tensor&) { return taper::norm(x[0], 2, {-1}); }},

@@ -146,6 +146,13 @@ struct Torch {
              [](const Tensors& x, const Tensor&) {
                return x[0].sum(torch::IntArrayRef({0, 2}));
              }},
+            {"sum_1", [](const Tensors& x, const Tensor&) { return x[0].sum(torch::IntArrayRef({1})); }},
+            {"prod_1", [](const Tensors& x, const Tensor&) { return x[0].prod(1); }},
+            {"amax_1", [](const Tensors& x, const Tensor&) { return x[0].amax(torch::IntArrayRef({1})); }},
+            {"amax_pool_1d",
+             [](const Tensors& x, const Tensor&) {
+               return std::get<0>(at::adaptive_max_pool1d(x[0], torch::IntArrayRef({5})));
+             }},
             {"matmul", [](const Tensors& x, const Tensor&) { return torch::matmul(x[0], x[1]); }},
             {"prod", [](const Tensors& x, const Tensor&) { return x[0].prod(-1); }},
             {"norm", [](const Tensors& x, const Tensor&) { return x[0].norm(2, -1); }},
