@@ -891,6 +891,9 @@ def moves():
     yield Mutant("the last of few rows left out of a sum", "src/kernels/reduce_driver.hpp",
                  "return sum_places(x + start.at[0], row, p.count, width, sum);",
                  "return sum_places(x + start.at[0], row, p.count - 1, width, sum);", "sum, mean and product*")
+    yield Mutant("the last element of a short window in one row not looked at", "src/kernels/max_pool.cpp",
+                 "largest.take(x, row + w.first + w.step, row + w.last, w.step);",
+                 "largest.take(x, row + w.first + w.step, row + w.last - 1, w.step);", "adaptive*")
     yield Mutant("the first eight rows alone multiplied", "src/kernels/reduce.cpp",
                  "for (std::int64_t j = 0; j < n; j += kTurn, x += kTurn * row) {",
                  "for (std::int64_t j = 0; j < 1 && n > 0; j += kTurn, x += kTurn * row) {", "products of runs and*")
