@@ -372,15 +372,15 @@ constexpr Facts kFacts{sizeof(T), sizeof(Y), std::is_same_v<Op, Power> ? 24 : 1,
 }
 
 /// The same for operands of one shape.
-[[gnu::noinline]] void apply_row(std::int64_t n, const void* a, const void* b, void* y, Row f, Facts facts) {
+[[gnu::noinline]] void apply_same_shape(std::int64_t n, const void* a, const void* b, void* y, Row f, Facts facts) {
   apply_rows(same_shape_plan(n), a, b, y, f, facts);
 }
 
-/// The gradient with respect to an operand: its row, and what it is more simply.
+/// An operand's gradient: a row of dy and the operands, or dy itself or -dy; or an operation on dy and the other one.
 struct OperandGrad {
   Row f;
-  enum : std::uint8_t { of_all, same, negated } of = of_all;  // dy itself, or -dy
-  WithNumber::Operation with_other = WithNumber::nothing;     // an operation on dy and the other operand
+  enum : std::uint8_t { of_all, same, negated } of;
+  WithNumber::Operation with_other;
 };
 
 template <class Op, class T>
@@ -420,7 +420,7 @@ void binary(const BroadcastPlan& plan, const T* a, const T* b, T* y) {
 template <class Op, class T>
 void binary(std::int64_t n, const T* a, const T* b, T* y) {
   if (n <= kPiece) return row_of<Op, T>(a, b, nullptr, y, n);
-  apply_row(n, a, b, y, row_of<Op, T>, kFacts<Op, T>);
+  apply_same_shape(n, a, b, y, row_of<Op, T>, kFacts<Op, T>);
 }
 
 template <class Op, class T>

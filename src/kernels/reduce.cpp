@@ -82,11 +82,9 @@ template <class T>
   constexpr std::int64_t kTurn = 8;
   for (std::int64_t j = 0; j < n; j += kTurn, x += kTurn * row) {
     const std::int64_t some = std::min(kTurn, n - j);
-    std::int64_t c = 0;
-    if constexpr (kVectorWidth > 16)  // the baseline is kept small
-      for (; c + 4 * kDoubles <= width; c += 4 * kDoubles) multiply_places<4 * kDoubles>(x + c, some, row, product + c);
-    for (; c + kDoubles <= width; c += kDoubles) multiply_places<kDoubles>(x + c, some, row, product + c);
-    for (; c < width; ++c) multiply_places<1>(x + c, some, row, product + c);
+    for_lanes(
+        width, [=](auto lanes, std::int64_t c)
+                   __attribute__((always_inline)) { multiply_places<lanes>(x + c, some, row, product + c); });
   }
 }
 

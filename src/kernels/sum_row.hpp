@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/double_lanes.hpp"
 #include "kernels/loop_hints.hpp"
@@ -147,15 +148,24 @@ template <int N, class T>
   sum.store(y);
 }
 
-/// The same for i < n.
-template <class T>
-[[gnu::noinline]] void sum_places(const T* x, std::int64_t step, std::int64_t terms, std::int64_t n, double* y) {
+/// Calls `body(N, i)` for columns [i, i + N) that cover n of them: four vectors of doubles at a time, one, and one
+/// column, N being the type of a constant.
+template <class Body>
+[[gnu::always_inline]] inline void for_lanes(std::int64_t n, const Body& body) {
   std::int64_t i = 0;
   constexpr int kSome = kVectorWidth / 8;
   if constexpr (kVectorWidth > 16)  // the baseline is kept small
-    for (; i + 4 * kSome <= n; i += 4 * kSome) sum_places<4 * kSome>(x + i, step, terms, y + i);
-  for (; i + kSome <= n; i += kSome) sum_places<kSome>(x + i, step, terms, y + i);
-  for (; i < n; ++i) sum_places<1>(x + i, step, terms, y + i);
+    for (; i + 4 * kSome <= n; i += 4 * kSome) body(std::integral_constant<int, 4 * kSome>(), i);
+  for (; i + kSome <= n; i += kSome) body(std::integral_constant<int, kSome>(), i);
+  for (; i < n; ++i) body(std::integral_constant<int, 1>(), i);
+}
+
+/// The same as the other `sum_places` for i < n.
+template <class T>
+[[gnu::noinline]] void sum_places(const T* x, std::int64_t step, std::int64_t terms, std::int64_t n, double* y) {
+  for_lanes(
+      n, [=](auto lanes, std::int64_t i)
+             __attribute__((always_inline)) { sum_places<lanes>(x + i, step, terms, y + i); });
 }
 
 /// y_i = lane_i + lane_{i + half}, and + x_i if there is `x`; `y` may be `lane`.
