@@ -395,6 +395,11 @@ def dense():
 def losses():
     yield Mutant("classes smoothed alike whatever they weigh", "src/kernels/cross_entropy.cpp", "w * its(s.less)",
                  "its(s.less)", "cross entropy with class indices*")
+    steps = "gradients of many losses*"
+    yield Mutant("losses' gradients of the first step for all", "src/kernels/losses.cpp", "slopes(loss, x, t, scale, i, end, slope);",
+                 "slopes(loss, x, t, scale, first, first + (end - i), slope);", steps)
+    yield Mutant("losses' gradients in steps not added", "src/kernels/losses.cpp", "add ? at(v) + whole : whole",
+                 "add ? whole : whole", steps)
     file = "src/kernels/reduce_driver.hpp"
     small = "small planes of columns*"
     yield Mutant("results of small planes left turned", file,

@@ -67,17 +67,28 @@ V slope_of(const Huber& l, V d) {
   return absolute(d) <= delta ? d : delta * sign(d);
 }
 
-/// v_i = slope(at) dy_i, or added.
-template <class T, class Slope>
-void write(const LossGrad<T>& dy, std::int64_t n, std::int64_t cost, T* v, bool add, const Slope& slope) {
-  parallel_for(
-      n, cost, [=](std::int64_t first, std::int64_t last) __attribute__((flatten)) {
-        const T scale = dy.reduced ? T(dy.at(0)) : T(dy.scale);
-        for (AnyPack at{first, last}; at; at.next<T>()) {
-          const Vector<T> d = slope(at) * scale, whole = dy.reduced ? d : d * at(dy.dy);
-          at.store(v, add ? at(v) + whole : whole);
-        }
-      });
+/// y_i = scale times what a loss changes by with its x or its t, for elements [first, last), the first of them at `y`.
+template <class T>
+using Slopes = void (*)(const void* loss, const T* x, const T* t, T scale, std::int64_t first, std::int64_t last, T* y);
+
+/// v_i = slope_i dy_i, or added.
+template <class T>
+[[gnu::noinline]] void write_slopes(Slopes<T> slopes, const void* loss, const LossGrad<T>& dy, const T* x, const T* t,
+                                    std::int64_t n, std::int64_t cost, T* v, bool add) {
+  parallel_for(n, cost, [=](std::int64_t first, std::int64_t last) {
+    const T scale = dy.reduced ? T(dy.at(0)) : T(dy.scale);
+    if (dy.reduced && !add) return slopes(loss, x, t, scale, first, last, v + first);
+    constexpr std::int64_t kStep = 256;
+    T slope[kStep];
+    for (std::int64_t i = first; i < last; i += kStep) {
+      const std::int64_t end = std::min(i + kStep, last);
+      slopes(loss, x, t, scale, i, end, slope);
+      for (AnyPack at{i, end}; at; at.next<T>()) {
+        const Vector<T> d = AnyPack{at.i - i, end - i}(slope), whole = dy.reduced ? d : d * at(dy.dy);
+        at.store(v, add ? at(v) + whole : whole);
+      }
+    }
+  });
 }
 
 /// Elements [i, i + lanes) of values that repeat after `length`; ones where there are none.
@@ -114,6 +125,39 @@ template <class T>
   }
 }
 
+/// What a loss changes by with x_i: w ((1 - t_i) - (1 + (pw - 1) t_i) / (1 + e^x_i)).
+template <class T>
+[[gnu::flatten, gnu::noinline]] void bce_slopes(const void* loss, const T* x, const T* t, T scale, std::int64_t first,
+                                                std::int64_t last, T* y) {
+  const auto& p = *static_cast<const BceWithLogits<T>*>(loss);
+  for (AnyPack at{first, last}; at; at.next<T>()) {
+    const Vector<T> to_one = at(t), positive = 1 + (repeated(p.pos_weight, p.pos_weight_length, at.i) - 1) * to_one;
+    const Vector<T> slope = (1 - to_one) - positive / (1 + vector_exp(at(x)));
+    AnyPack{at.i - first, last - first}.store(y, slope * repeated(p.weight, p.weight_length, at.i) * scale);
+  }
+}
+
+/// With t_i, whatever that is: w ((pw - 1) log(1 + e^-x_i) - x_i).
+template <class T>
+[[gnu::flatten, gnu::noinline]] void bce_target_slopes(const void* loss, const T* x, const T*, T scale,
+                                                       std::int64_t first, std::int64_t last, T* y) {
+  const auto& p = *static_cast<const BceWithLogits<T>*>(loss);
+  for (AnyPack at{first, last}; at; at.next<T>()) {
+    const Vector<T> extra = repeated(p.pos_weight, p.pos_weight_length, at.i) - 1, logit = at(x);
+    const Vector<T> slope = extra * log1p_exp_minus(logit) - logit;
+    AnyPack{at.i - first, last - first}.store(y, slope * repeated(p.weight, p.weight_length, at.i) * scale);
+  }
+}
+
+/// f'(x_i - t_i)
+template <class L, class T>
+[[gnu::noinline]] void pair_slopes(const void* loss, const T* x, const T* t, T scale, std::int64_t first,
+                                   std::int64_t last, T* y) {
+  const L l = *static_cast<const L*>(loss);
+  x += first, t += first;
+  for (AnyPack at{0, last - first}; at; at.next<T>()) at.store(y, slope_of(l, at(x) - at(t)) * scale);
+}
+
 /// loss_i = f(x_i - t_i)
 template <class L, class T>
 [[gnu::noinline]] void pair_loss_range(const void* function, const T* x, const T* t, T* loss, std::int64_t n) {
@@ -147,8 +191,7 @@ double sum_losses(const T* loss, std::int64_t n) {
 
 template <class L, class T>
 void pair_loss_grad(const L& l, const LossGrad<T>& dy, const T* x, const T* t, T* dx, std::int64_t n, bool add) {
-  // dx_i = f'(x_i - t_i) dy_i
-  write(dy, n, 2, dx, add, [=](auto at) { return slope_of(l, at(x) - at(t)); });
+  write_slopes<T>(pair_slopes<L, T>, &l, dy, x, t, n, 2, dx, add);
 }
 
 template <class T>
@@ -174,21 +217,13 @@ double bce_with_logits_sum(const BceWithLogits<T>& p, const T* x, const T* t, st
 template <class T>
 void bce_with_logits_grad(const BceWithLogits<T>& p, const LossGrad<T>& dy, const T* x, const T* t, T* dx,
                           std::int64_t n, bool add) {
-  // dx_i = w ((1 - t_i) - (1 + (pw - 1) t_i) / (1 + e^x_i)) dy_i
-  write(dy, n, kBceCost, dx, add, [=](auto at) {
-    const Vector<T> to_one = at(t), positive = 1 + (repeated(p.pos_weight, p.pos_weight_length, at.i) - 1) * to_one;
-    return ((1 - to_one) - positive / (1 + vector_exp(at(x)))) * repeated(p.weight, p.weight_length, at.i);
-  });
+  write_slopes<T>(bce_slopes<T>, &p, dy, x, t, n, kBceCost, dx, add);
 }
 
 template <class T>
 void bce_with_logits_target_grad(const BceWithLogits<T>& p, const LossGrad<T>& dy, const T* x, T* dt, std::int64_t n,
                                  bool add) {
-  // dt_i = w ((pw - 1) log(1 + e^-x_i) - x_i) dy_i
-  write(dy, n, kBceCost, dt, add, [=](auto at) {
-    const Vector<T> extra = repeated(p.pos_weight, p.pos_weight_length, at.i) - 1, logit = at(x);
-    return (extra * log1p_exp_minus(logit) - logit) * repeated(p.weight, p.weight_length, at.i);
-  });
+  write_slopes<T>(bce_target_slopes<T>, &p, dy, x, x, n, kBceCost, dt, add);
 }
 
 #define TAPER_INSTANTIATE_PAIR(L, T)                                               \

@@ -215,6 +215,8 @@ bool multiply_even(std::int64_t rows, std::int64_t columns, std::int64_t depth, 
   constexpr std::int64_t height = kTileRows<T>, width = kMainWidth * kLanes<T>;
   const std::int64_t tiles = ceil_div(rows, height), taller = rows - tiles * (height - 1);
   if (taller < 0 || columns % width != 0 || depth > kChain<T> || x.a.column != 1 || x.row_bias != nullptr) return false;
+  // After so many terms of float64 far rows of c are worth bringing near, as is done below.
+  if (ldc > kBlockColumns && depth > kChain<float>) return false;
   const TileWidths<T>* const all = all_tiles<T>();
   const Vectors<const T> from = add                 ? Vectors<const T>{c, ldc, kSide<T>}
                                 : x.bias != nullptr ? Vectors<const T>{x.bias, 0, kSide<T>}

@@ -97,6 +97,31 @@ TEST_CASE("binary cross entropy of logits agrees with PyTorch and stays finite")
   CHECK(dx[1] == -2);
 }
 
+TEST_CASE("gradients of many losses are those of all times each one's") {
+  constexpr std::int64_t kMany = 700;
+  const auto x = numbers<double>(kMany, 1), t = numbers<double>(kMany, 2), dy = numbers<double>(kMany, 3);
+  const double one = 1;
+  const auto check = [&](const auto& gradient) {
+    Values all(kMany, 7), each(kMany, 7), added(kMany, 0.5);
+    gradient(LossGrad<double>{&one, true}, all.data(), false);
+    gradient(LossGrad<double>{dy.data(), false}, each.data(), false);
+    gradient(LossGrad<double>{dy.data(), false}, added.data(), true);
+    for (std::size_t i = 0; i < kMany; ++i) {
+      CHECK(each[i] == all[i] * dy[i]);
+      CHECK(added[i] == 0.5 + each[i]);
+    }
+  };
+  check([&](const LossGrad<double>& d, double* dx, bool add) {
+    pair_loss_grad(Huber{0.7}, d, x.data(), t.data(), dx, kMany, add);
+  });
+  check([&](const LossGrad<double>& d, double* dx, bool add) {
+    bce_with_logits_grad(kBce, d, x.data(), t.data(), dx, kMany, add);
+  });
+  check([&](const LossGrad<double>& d, double* dt, bool add) {
+    bce_with_logits_target_grad(kBce, d, x.data(), dt, kMany, add);
+  });
+}
+
 TEST_CASE("losses of pairs give the same bits on any number of threads") {
   const auto x = numbers<float>(50021, 1), t = numbers<float>(50021, 2, 0, 1);
   const float one = 1;
