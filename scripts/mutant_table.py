@@ -298,6 +298,8 @@ def dense():
     yield Mutant("vectors side by side wherever they lie", "src/kernels/product_tiles.hpp",
                  "if (vector[v] != vector[0] + v * kLanes<T>) return false;",
                  "if (vector[v] != vector[0] + v * kLanes<T>) return true;", "a matrix product agrees*")
+    yield Mutant("sums begun with what they are added to beside parts of vectors", "src/kernels/gemm.cpp",
+                 "may_continue = p.n % kLanes<T> == 0;", "may_continue = p.n > 0;", "a row of products has the same bits*")
     yield Mutant("batches of columns with each other's strides", "src/kernels/gemm.cpp", "std::swap(q.stride_a, q.stride_b);", "",
                  "a batch of matrices*")
     yield Mutant("the last vector of a column times a row behind its end", "src/kernels/gemm.cpp",

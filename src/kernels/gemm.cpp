@@ -307,6 +307,9 @@ template <class T>
     copy_run(bias + j, columns, start);
     fill_last_vector<T>(columns, 1, start, columns);
   }
+  // Sums begin with what they are added to where all columns do: tiles with a part of a vector cannot, and which
+  // columns are in one depends on how threads share them.
+  const bool may_continue = p.n % kLanes<T> == 0;
   const auto multiply = [&](std::int64_t k, std::int64_t depth, T* y, std::int64_t ldy, bool more) {
     Right<T> right[kBlocksTogether];
     const auto width = [&](std::int64_t at) { return std::min(column_step, columns - at); };
@@ -317,9 +320,10 @@ template <class T>
       const std::int64_t n = std::min(row_step, rows - r);
       const Left<T> left = left_operand(p, a, i + r, n, k, depth);
       for (std::int64_t at = 0, block = 0; at < columns; at += column_step, ++block)
-        multiply_block<T>(n, width(at), depth,
-                          Operands<T>{left, right[block], bias != nullptr && !more ? start + at : nullptr, k == 0},
-                          y + r * ldy + at, ldy, more);
+        multiply_block<T>(
+            n, width(at), depth,
+            Operands<T>{left, right[block], bias != nullptr && !more ? start + at : nullptr, may_continue && k == 0},
+            y + r * ldy + at, ldy, more);
     }
   };
   sum_in_steps<T>(rows, columns, p.k, multiply, c + region.matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add,

@@ -35,6 +35,15 @@ template <class T>
     }
 }
 
+/// Fetches `rows` rows of so many of x's vectors, the first at `data`.
+template <class T>
+inline void bring_near(const T* data, const Vectors<T>& x, std::int64_t rows, int width) {
+  for (int w = 0; w < width; ++w) {
+    const T* to = data + x.vector[w];
+    for (std::int64_t r = 0; r < rows; ++r, to += x.row) __builtin_prefetch(to, 0, 2);
+  }
+}
+
 /// to = from + the sum over more terms than a chain, or of results that are not direct, for some tiles below each
 /// other: the sums of chains, one added to the other. What is read ahead is fetched along with each.
 template <class T>
@@ -61,6 +70,44 @@ template <class T>
   multiply(tile, k, depth, tiles);
   if (!y.direct) add_tile<T>(total, c, y);
   set(tile.to, c.data, c.row, c.vector);
+}
+
+/// Whether the chains of sums run outside the rows of a block where a's rows are no longer than `kDeepBlock`: of the
+/// columns of a wide tile the nearest cache holds one chain's terms, a block's only the next one. Longer rows are
+/// better read from end to end.
+template <class T>
+constexpr bool kChainByChain = kVectorWidth == 64 && sizeof(T) == sizeof(float);
+
+/// Tiles below each other: `taller` of `least` + 1 rows, and what is left of `rows` by `least` rows.
+struct Heights {
+  std::int64_t rows, taller, least;
+};
+
+/// The same as `sum_chains` for all tiles of some columns, one chain of all of them after the other. `multiply` is for
+/// `least` rows and for one more; `far` rows of c are brought near.
+template <class T>
+[[gnu::noinline]] void sum_chain_by_chain(const TileFunction<T> (&multiply)[2], const Heights& tiles,
+                                          std::int64_t depth, RegisterTile<T>& tile, Fetching& ahead, const Results& y,
+                                          bool far) {
+  alignas(kVectorWidth) T total[(kBlockRows * kMainWidth + 1) * kLanes<T>];
+  const Vectors<T> sums{total, y.width * kLanes<T>, kSide<T>}, c = tile.to;
+  const T *const a = tile.a, *const a_at = tile.a_at;
+  for (std::int64_t k = 0, end; k < depth; k = end, tile.b_at += kChain<T> * tile.b_step) {
+    end = std::min(k + kChain<T>, depth);
+    const bool last = end == depth;
+    if (k > 0) tile.from = {sums.data, sums.row, sums.vector};
+    tile.to = last && y.direct ? c : sums;
+    tile.a = a, tile.a_at = a_at + k * tile.a_step;
+    for (std::int64_t i = 0, n = 0, height; i < tiles.rows; i += height, ++n) {
+      height = tiles.least + (n < tiles.taller);
+      if (far && last) bring_near(c.data + i * c.row, c, height, y.width);
+      ahead.some();
+      multiply[n < tiles.taller](tile, k, end, 1);
+      tile.a += height * tile.a_row, tile.a_at += height * tile.a_row;
+      tile.from.data += height * tile.from.row, tile.to.data += height * tile.to.row;
+    }
+  }
+  if (!y.direct) add_tile<T>(total, c, y);
 }
 
 /// Vectors are loaded and stored in part at the cost of whole ones.
@@ -172,6 +219,16 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     const Vectors<const T> start = add && direct ? Vectors<const T>{c, ldc, c_vector} : from;
     RegisterTile<T> tile{x.a,      x.a_row, x.a_term,           x.a_step, x.b,     x.b_term, x.b_step,
                          b_vector, start,   {c, ldc, c_vector}, false,    nullptr, nullptr};
+    if constexpr (kChainByChain<T>)
+      if (depth > kChain<T> && tiles > 1 && !half && x.a_row <= kDeepBlock) {
+        const TileFunction<T> multiply[] = {all[least - 1].tile(width, lookups),
+                                            all[std::min(least, most_rows - 1)].tile(width, lookups)};
+        tile.a_at = tile.a + x.a_term[0];
+        tile.b_at = x.b + b_vector[0] + x.b_term[0];
+        results.rows = rows;
+        sum_chain_by_chain<T>(multiply, Heights{rows, taller, least}, depth, tile, ahead, results, far);
+        continue;
+      }
     // Tiles as tall as each other, those of a row more first.
     for (std::int64_t i = 0, n = 0; i < rows;) {
       std::int64_t height = half ? std::min<std::int64_t>(highest(1), rows - i) : least + (n < taller);
@@ -190,11 +247,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
       tile.a_at = tile.a + x.a_term[0];
       tile.b_at = x.b + b_vector[0] + x.b_term[0];
       results.rows = together * height;
-      if (far)
-        for (int w = 0; w < width; ++w) {
-          const T* to = tile.to.data + c_vector[w];
-          for (std::int64_t r = 0; r < results.rows; ++r, to += ldc) __builtin_prefetch(to, 0, 2);
-        }
+      if (far) bring_near(tile.to.data, tile.to, results.rows, width);
       if (at_once || joins) {
         tile.adds = joins && !direct;
         ahead.some(joins ? together * chains : together);

@@ -286,7 +286,7 @@ TEMPLATE_TEST_CASE("a product has the same bits however its right operand is sto
 TEMPLATE_TEST_CASE("a row of products has the same bits whatever rows are beside it", "", float, double) {
   // One chain of terms and several, one step of them and several, in tiles of six rows and of fewer.
   const std::int64_t m = 43, together = 5;
-  const auto n = GENERATE(std::int64_t{53}, std::int64_t{64});
+  const auto n = GENERATE(std::int64_t{53}, std::int64_t{61}, std::int64_t{64});
   for (const std::int64_t k : {64, 65, 131, 513, 1000, 4200})
     for (const bool add : {false, true}) {
       CAPTURE(n, k, add);
@@ -332,16 +332,19 @@ TEMPLATE_TEST_CASE("a product has the same bits for one, two and three threads",
                         {149, 1103, 41},  // rows of more blocks than are computed together
                         {101, 139, 4201}})
     for (const bool transpose_a : {false, true})
-      for (const bool transpose_b : {false, true}) {
-        CAPTURE(s[0], s[1], s[2], transpose_a, transpose_b);
-        const GemmParams p = gemm_params(s[0], s[1], s[2], transpose_a, transpose_b);
-        const auto a = numbers<TestType>(p.m * p.k, 11), b = numbers<TestType>(p.k * p.n, 12);
-        CHECK(same_on_any_threads([&] {
-          std::vector<TestType> c(size(p.m * p.n));
-          gemm(p, a.data(), b.data(), c.data());
-          return c;
-        }));
-      }
+      for (const bool transpose_b : {false, true})
+        for (const bool add : {false, true}) {
+          CAPTURE(s[0], s[1], s[2], transpose_a, transpose_b, add);
+          GemmParams p = gemm_params(s[0], s[1], s[2], transpose_a, transpose_b);
+          p.add = add;
+          const auto a = numbers<TestType>(p.m * p.k, 11), b = numbers<TestType>(p.k * p.n, 12);
+          const auto before = numbers<TestType>(p.m * p.n, 13);
+          CHECK(same_on_any_threads([&] {
+            std::vector<TestType> c = before;
+            gemm(p, a.data(), b.data(), c.data());
+            return c;
+          }));
+        }
 }
 
 TEST_CASE("threads share batches of products") {
