@@ -14,8 +14,9 @@ set(taper_flags_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
 # Wider vectors are for training, which is done in float32: what a set lacks is taken from the next weaker one.
 set(taper_definitions_avx512 TAPER_ONLY_FLOAT32)
 # Neither do these files get a kernel for them: they look up, copy and add in double precision, and take as long with
-# vectors half as wide (within 2 %; gradients of max pools that overlap up to 7 % longer).
-set(taper_kernels_without_avx512 broadcast_plan embedding index max_pool_grad max_unpool pad prelu upsample)
+# vectors half as wide (within 2 %; gradients of max pools that overlap up to 7 % longer). Nor do max pools but for those
+# of max_pool_wide.cpp: shuffles and borders of whole vectors take up to three times as long.
+set(taper_kernels_without_avx512 broadcast_plan embedding index max_pool max_pool_grad max_unpool pad prelu upsample)
 list(TRANSFORM taper_kernels_without_avx512 REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/kernels/\\1.cpp")
 
 # Every loop is there three times, so optimised builds vectorise loops where that pays for their length, without a second
@@ -24,7 +25,7 @@ list(TRANSFORM taper_kernels_without_avx512 REPLACE "(.+)" "${PROJECT_SOURCE_DIR
 # exception needs are left out, but for the files that may run out of memory. Files with options of their own are compiled
 # alone.
 set(taper_free_kernels activations avg_pool batch_norm conv conv_average conv_depthwise conv_planes conv_short conv_slab
-  conv_turned cross_entropy linear max_pool max_pool_grad optimizers product product_dots softmax upsample)
+  conv_turned cross_entropy linear max_pool max_pool_grad max_pool_wide optimizers product product_dots softmax upsample)
 list(TRANSFORM taper_free_kernels REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/kernels/\\1.cpp")
 # Loops of a few instructions take up to 1.8 times as long where they begin in one cache line and end in the next. These
 # files have little else, so their loops, and those of broadcast, each begin a line; others half of one if that is near.

@@ -694,10 +694,6 @@ def max_pools():
                  "*max pool*")
     yield Mutant("the first tap of equal ones after the second", finite, "        where = tap[1] == best ? at + 1 : where;",
                  "        where = tap[1] == best && where == 0 ? at + 1 : where;", "*max pool*")
-    yield Mutant("the first tap of windows a column apart taken twice", finite, "tap[0] = low, tap[1] = high;",
-                 "tap[0] = low, tap[1] = low;", "rows of any number of windows a column*")
-    yield Mutant("places of windows a column apart as if they were two", finite, "corner + S * k + places[k]",
-                 "corner + 2 * k + places[k]", "rows of any number of windows a column*")
     yield Mutant("a row kept for all slices", finite, "kept_row = i * height + j;", "kept_row = j;", "*max pool*")
     halves = "src/kernels/max_pool_halves.hpp"
     short = "planes of short rows*"
@@ -747,7 +743,8 @@ def max_pools():
     yield Mutant("NaN loses", pairs, "return (v > best) | (v != v);", "return v > best;", "*NaN*")
     yield Mutant("places of the second of four vectors of elements", pairs, "lanes + (2 * i + 1) * N,", "lanes + 2 * i * N,",
                  "rows\\, windows and planes*")
-    yield Mutant("windows of several rows by pairs of pairs", file, "p.is_one_row() && p.w.is_tiled()", "p.w.is_tiled()",
+    yield Mutant("windows of several rows by pairs of pairs", "src/kernels/max_pool_wide.cpp",
+                 "p.d.in == 1 && p.h.in == 1 && p.is_one_row() && p.w.is_tiled()", "p.w.is_tiled()",
                  "rows\\, windows and planes*")
     rows, columns = "src/kernels/max_pool_rows.hpp", "src/kernels/max_pool_columns.hpp"
     yield Mutant("rows in the place of one that is listed", rows, "if ((used_ >> slot & 1) != 0 || rows_ == kSlots) join();",

@@ -135,21 +135,9 @@ Taps taps_at(const PoolAxis& axis, std::int64_t o) {
 template <class T>
 bool is_small(const MaxPool& p) {
   const Window1d& w = p.w.window;
-  return kVectorWidth > 16 && std::is_same_v<T, float> && !p.d.is_adaptive && !p.h.is_adaptive && !p.w.is_adaptive &&
-         p.d.window.dilation == 1 && p.h.window.dilation == 1 && w.dilation == 1 &&
-         (w.stride == 2 || (w.stride == 1 && kVectorWidth == 64)) && (w.kernel == 2 || w.kernel == 3) &&
-         w.padding_left <= 1 && p.has_narrow_places();
-}
-
-/// The rows [h, h + count) of windows over the slices `d`; returns whether there are loops and all elements are finite.
-template <class T>
-bool small_rows(const MaxPool& p, const Taps& d, std::int64_t h, std::int64_t count, bool is_far, const T* x, T* y,
-                std::int64_t* index) {
-  const Window1d &down = p.h.window, &across = p.w.window;
-  const SmallWindows windows{
-      {d.first, d.last},   p.h.in,        p.w.in,        down.kernel, down.stride, down.padding_left,
-      across.padding_left, across.kernel, across.stride, p.w.out,     is_far};
-  return pool_small(windows, x, h, h + count, y, index);
+  return kVectorWidth == 32 && std::is_same_v<T, float> && !p.d.is_adaptive && !p.h.is_adaptive && !p.w.is_adaptive &&
+         p.d.window.dilation == 1 && p.h.window.dilation == 1 && w.dilation == 1 && w.stride == 2 &&
+         (w.kernel == 2 || w.kernel == 3) && w.padding_left <= 1 && p.has_narrow_places();
 }
 
 /// Whether windows are taken together with their neighbours by rows, which those share that are a step or two apart,
@@ -203,18 +191,6 @@ TAPER_FOR_SIZE void pool_rows(const MaxPool& p, std::int64_t first, std::int64_t
     }
 }
 
-/// Whether windows are four neighbours in one row, side by side, which are taken as pairs of pairs.
-template <class T>
-bool is_in_quads(const MaxPool& p) {
-  return kVectorWidth == 64 && p.is_one_row() && p.w.is_tiled() && p.w.window.kernel == 4 &&
-         p.w.out >= kFullVector<T> && p.has_narrow_places();
-}
-template <class T>
-void forward_quads(const MaxPool& p, const Taps& d, const Taps& h, const T* x, T* y, std::int64_t* index) {
-  const std::int64_t place = (d.first * p.h.in + h.first) * p.w.in;
-  pool_quads<T>(x + place, place, p.w.out, is_near(p.elements() * sizeof(T)) ? 0 : memory_ahead, y, index);
-}
-
 /// Whether planes of one row may as well be the rows of one plane, which are worked on some at a time.
 bool is_joined(const MaxPool& p) {
   return p.d.in == 1 && p.h.in == 1 && p.is_one_row() && p.planes > 1 && p.w.in > 0 &&
@@ -245,17 +221,13 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
     rows.planes = 1;
     return forward(rows, x, y, index);
   }
-  constexpr std::int64_t kSome = 16;  // rows of windows, whose elements stay near
   const std::int64_t rows = p.d.out * p.h.out, size = p.size();
   if (takes_planes(p)) return forward_planes(p.planes, size, x, y, index);
   // Places of float32 take 32 bits.
-  const bool small = kVectorWidth == 64 && is_small<T>(p);
   const bool has_room = sizeof(T) == 8 || p.has_narrow_places();
   auto row = has_room && goes_by_rows<T>(p) ? nullptr : forward_row<T>;
   if constexpr (std::is_same_v<T, float>)
     if (row != nullptr && has_room && goes_by_columns(p)) row = forward_columns;
-  if constexpr (kVectorWidth == 64)
-    if (is_in_quads<T>(p)) row = forward_quads<T>;
   auto several = pool_rows<T>;
 #if defined(__AVX2__) && !defined(__AVX512F__)
   if (goes_by_lines<T>(p, index != nullptr)) {
@@ -269,28 +241,19 @@ void forward(const MaxPool& p, const T* x, T* y, std::int64_t* index) {
       row = nullptr, several = pool_by_halves;
   }
 #endif
-  const bool is_far = p.elements() * sizeof(T) >= kFarRead;
   const std::int64_t cost = size / rows + (1 + 2 * p.choices()) * p.w.out;
   parallel_for(p.planes * rows, cost, [=, &p](std::int64_t first, std::int64_t last) {
-    if (row == nullptr && !small) return several(p, first, last, x, y, index);
-    for (std::int64_t unit = first, count; unit < last; unit += count) {
-      const std::int64_t plane = unit / rows, d = unit % rows / p.h.out, h = unit % p.h.out;
-      count = small ? std::min({last - unit, p.h.out - h, kSome}) : 1;
-      const T* const from = x + plane * size;
-      T* const to = y + unit * p.w.out;
-      std::int64_t* const places = index ? index + unit * p.w.out : nullptr;
-      if (!small)
-        row(p, taps_at(p.d, d), taps_at(p.h, h), from, to, places);
-      else if (!small_rows(p, taps_at(p.d, d), h, count, is_far, from, to, places))
-        pool_rows(p, unit, unit + count, x, y, index);
-    }
+    if (row == nullptr) return several(p, first, last, x, y, index);
+    for (std::int64_t unit = first; unit < last; ++unit)
+      row(p, taps_at(p.d, unit % rows / p.h.out), taps_at(p.h, unit % p.h.out), x + unit / rows * size,
+          y + unit * p.w.out, index ? index + unit * p.w.out : nullptr);
   });
 }
 
 }  // namespace
 
 template <class T>
-void max_pool(const SlidingPoolParams& p, const T* x, T* y, std::int64_t* index) {
+void max_pool_any(const SlidingPoolParams& p, const T* x, T* y, std::int64_t* index) {
   forward(make_max_pool(p), x, y, index);
 }
 
@@ -310,10 +273,10 @@ void keep_positive(std::int64_t n, float* y, std::int64_t* index) {
   });
 }
 
-template void max_pool(const SlidingPoolParams&, const float*, float*, std::int64_t*);
+template void max_pool_any(const SlidingPoolParams&, const float*, float*, std::int64_t*);
 template void adaptive_max_pool(const AdaptivePoolParams&, const float*, float*, std::int64_t*);
 #ifndef TAPER_ONLY_FLOAT32
-template void max_pool(const SlidingPoolParams&, const double*, double*, std::int64_t*);
+template void max_pool_any(const SlidingPoolParams&, const double*, double*, std::int64_t*);
 template void adaptive_max_pool(const AdaptivePoolParams&, const double*, double*, std::int64_t*);
 #endif
 

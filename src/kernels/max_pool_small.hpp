@@ -11,19 +11,18 @@
 #include "kernels/lane_mask.hpp"
 #endif
 
-// Rows of windows two or three columns wide, at every column or every second one, with their borders. All elements must
-// be finite: the largest are then found without asking for NaN at each step, and their places afterwards, as the first
-// that equal them.
+// Rows of windows two or three columns wide, at every second column, with their borders. All elements must be finite:
+// the largest are then found without asking for NaN at each step, and their places afterwards, as the first that equal
+// them.
 
 namespace taper::kernels {
 
-/// Rows of `n` windows, `kernel_w` = 2 or 3 columns wide and `stride_w` = 1 or 2 apart; the first begins `padding_w`
-/// columns in front of the plane. They span the slices `depth` of a plane and `kernel_h` rows each, from `padding_h`
-/// rows over it on.
+/// Rows of `n` windows, `kernel_w` = 2 or 3 columns wide and two apart; the first begins `padding_w` columns in front
+/// of the plane. They span the slices `depth` of a plane and `kernel_h` rows each, from `padding_h` rows over it on.
 struct SmallWindows {
   IndexRange depth;
   std::int64_t height, width;
-  std::int64_t kernel_h, stride_h, padding_h, padding_w, kernel_w, stride_w;
+  std::int64_t kernel_h, stride_h, padding_h, padding_w, kernel_w;
   std::int64_t n;
   bool is_far;  ///< whether memory is asked for, because caches do not hold the planes
 };
@@ -62,8 +61,8 @@ class Columns {
 
 /// y_o = the largest element of window o, index_o its place in the plane `x`, for the rows [first, last) of windows.
 /// Returns whether all elements are finite; what is written is of no use otherwise. A null `index` is not written. K is
-/// `kernel_w`, or 0 for any, S `stride_w`.
-template <int K, int S>
+/// `kernel_w`.
+template <int K>
 [[gnu::noinline]] bool pool_finite(const SmallWindows& w, const float* x, std::int64_t first, std::int64_t last,
                                    float* y, std::int64_t* index) {
   using V = FullFloat;
@@ -71,7 +70,7 @@ template <int K, int S>
   using Lanes = PairLanes<float>;
   constexpr std::int64_t N = kLanes<float>;
   constexpr float kLowest = std::numeric_limits<float>::lowest(), kNone = std::numeric_limits<float>::quiet_NaN();
-  const bool three = K == 0 ? w.kernel_w == 3 : K == 3;
+  constexpr bool three = K == 3;
   const std::int64_t width = w.width, height = w.height, slice = height * width, n = w.n, count = std::min(n, N);
   // What the next rows of windows read and fill is asked for meanwhile.
   const std::int64_t step = std::min(w.stride_h, height) * width, share = step * N / std::max(n, N);
@@ -80,23 +79,12 @@ template <int K, int S>
       next_index(index, results);
   for (std::int64_t block = 0; block < n; block += N) {
     // The last vector overlaps the one before, which changes nothing.
-    const std::int64_t o = n < N ? 0 : std::min(block, n - N), corner = S * o - w.padding_w;
-    const Columns a(corner, width), b(corner + (S == 1 ? 1 : N), width), c(corner + 2, width), d(corner + N + 2, width);
+    const std::int64_t o = n < N ? 0 : std::min(block, n - N), corner = 2 * o - w.padding_w;
+    const Columns a(corner, width), b(corner + N, width), c(corner + 2, width), d(corner + N + 2, width);
     const auto taps = [&](const float* row, float other, V(&tap)[3]) __attribute__((always_inline)) {
       const V low = a.of(row, other), high = b.of(row, other);
-      if constexpr (S == 1) {
-        tap[0] = low, tap[1] = high;
-        if (three) tap[2] = c.of(row, other);
-        return;
-      }
       tap[0] = Lanes::of_pairs<0>(low, high), tap[1] = Lanes::of_pairs<1>(low, high);
       if (three) tap[2] = Lanes::of_pairs<0>(c.of(row, other), d.of(row, other));
-    };
-    const auto ordered = [](auto v) __attribute__((always_inline)) {
-      if constexpr (S == 1)
-        return v;
-      else
-        return Lanes::ordered(v);
     };
     // The last row of windows may be the first one of the windows below.
     std::int64_t kept_row = -1;
@@ -124,7 +112,7 @@ template <int K, int S>
           best = larger(kept, best);
         }
       if (!is_all_from(0, zero + zeros)) return false;
-      const V largest = ordered(best);
+      const V largest = Lanes::ordered(best);
       float* const to = y + (r - first) * n + o;
       if (count < N)
         store_first<float>(largest, count, to);
@@ -142,11 +130,11 @@ template <int K, int S>
           where = tap[1] == best ? at + 1 : where;
           where = tap[0] == best ? at : where;
         }
-      where = ordered(where);
+      where = Lanes::ordered(where);
       std::int32_t places[N];
       std::memcpy(places, &where, sizeof where);
       std::int64_t* const place = index + (r - first) * n + o;
-      for (std::int64_t k = 0; k < count; ++k) place[k] = corner + S * k + places[k];
+      for (std::int64_t k = 0; k < count; ++k) place[k] = corner + 2 * k + places[k];
     }
   }
   return true;
@@ -161,9 +149,7 @@ bool pool_small([[maybe_unused]] const SmallWindows& w, [[maybe_unused]] const T
                 [[maybe_unused]] std::int64_t* index) {
 #if defined(__AVX512F__)
   if constexpr (std::is_same_v<T, float>)
-    return (w.stride_w == 1   ? pool_finite<0, 1>
-            : w.kernel_w == 2 ? pool_finite<2, 2>
-                              : pool_finite<3, 2>)(w, x, first, last, y, index);
+    return (w.kernel_w == 2 ? pool_finite<2> : pool_finite<3>)(w, x, first, last, y, index);
 #endif
   return false;
 }
