@@ -50,11 +50,11 @@ template <class T>
 /// The sum of x_i^2.
 template <class T>
 double squares_of_run(const T* x, std::int64_t n) {
-  if constexpr (kVectorWidth != 32 || sizeof(T) != sizeof(float)) {  // the library is kept small
+  if constexpr (kVectorWidth == 16 || sizeof(T) != sizeof(float)) {  // the library is kept small
     return squares_of_run(x, n, 0);
   } else {
-    // Four vectors a sum: some processors with AVX2 convert and add more slowly beside `fused`, and a row's end waits
-    // for every sum that is to be joined.
+    // Four vectors a sum: some processors convert and add more slowly beside `fused`, and a row's end waits for every
+    // sum that is to be joined.
     Doubles sum{};
     std::int64_t i = 0;
     for (; i + 4 * kDoubles <= n; i += 4 * kDoubles) {

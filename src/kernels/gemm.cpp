@@ -119,9 +119,9 @@ void multiply_tiny(const GemmParams& p, const T* a, const T* b, T* c, const T* b
     }
 }
 
-/// Whether products of a column or a row and a row or a matrix have loops of their own; measured with AVX2 alone.
+/// Whether products of a column or a row and a row or a matrix have loops of their own.
 template <class T>
-constexpr bool kByRows = kVectorWidth == 32 && sizeof(T) == sizeof(float);
+constexpr bool kByRows = kVectorWidth > 16 && sizeof(T) == sizeof(float);
 
 /// Columns of a row of products that a thread takes at least.
 constexpr std::int64_t kRowUnit = 64;

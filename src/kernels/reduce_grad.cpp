@@ -163,7 +163,7 @@ void deviation_grad(const ReducePlan& plan, double correction, const T* dy, cons
     const double deviation = y != nullptr ? static_cast<double>(y[o]) : 0.5;
     return (deviation == 0 ? 0 : static_cast<double>(dy[o]) / deviation) / divisor;
   };
-  if constexpr (kAvoidsParts<T>)
+  if constexpr (kVectorWidth > 16 && sizeof(T) == sizeof(float))  // the others are kept small
     if (in_runs(plan))
       return for_each_run<true>(
           plan, x, [=, n = plan.rows.extent, ahead = runs_ahead<T>(plan)](std::int64_t o, const T* run) {
