@@ -13,6 +13,10 @@ if(TAPER_WERROR)
 endif()
 if(TAPER_NATIVE)
   target_compile_options(taper_build INTERFACE -march=native)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # Intrinsics of AVX-512 begin with a value that is not set, and GCC 12 warns of its own header where they are inlined.
+    target_compile_options(taper_build INTERFACE -Wno-uninitialized)
+  endif()
 endif()
 
 set(TAPER_SANITIZE "" CACHE STRING "Sanitizers to build with, as in -fsanitize=")
