@@ -22,7 +22,10 @@ struct Lanes {
   static Lanes load(const T* x) {
     return {Half::load(x), Half::load(x + N / 2)};
   }
-  void store(double* y) const { low.store(y), high.store(y + N / 2); }
+  template <class T>
+  void store(T* y) const {
+    low.store(y), high.store(y + N / 2);
+  }
   Lanes& operator+=(const Lanes& b) { return low += b.low, high += b.high, *this; }
   Lanes& operator*=(const Lanes& b) { return low *= b.low, high *= b.high, *this; }
   /// Adds the elements at x.
@@ -67,6 +70,16 @@ struct Lanes<N, kMost, true> {
     return {__builtin_convertvector(floats, Vector)};
   }
   void store(double* y) const { std::memcpy(y, &v, sizeof(v)); }
+  void store(float* y) const {
+#if defined(__AVX512F__)
+    if constexpr (N == 8) return _mm256_storeu_ps(y, _mm512_maskz_cvtpd_ps(0xff, v));
+#endif
+#if defined(__AVX2__)
+    if constexpr (N == 4) return _mm_storeu_ps(y, _mm256_cvtpd_ps(v));
+#endif
+    const auto floats = __builtin_convertvector(v, typename Several<float, N>::type);
+    std::memcpy(y, &floats, sizeof(floats));
+  }
   Lanes& operator+=(const Lanes& b) { return v += b.v, *this; }
   Lanes& operator*=(const Lanes& b) { return v *= b.v, *this; }
   template <class T>
@@ -96,7 +109,10 @@ struct Lanes<1, kMost, true> {
   static Lanes load(const T* x) {
     return {static_cast<double>(*x)};
   }
-  void store(double* y) const { *y = v; }
+  template <class T>
+  void store(T* y) const {
+    *y = static_cast<T>(v);
+  }
   Lanes& operator+=(const Lanes& b) { return v += b.v, *this; }
   Lanes& operator*=(const Lanes& b) { return v *= b.v, *this; }
   template <class T>

@@ -13,22 +13,21 @@
 
 namespace taper::kernels {
 
-/// `nothing` with the `n` elements at x by `fold_in(all, x_i)`; in the lanes of some vectors of `kSome` doubles, which
-/// are joined; kTurn vectors a turn.
-template <int kSome, int kTurn, class T, class FoldIn, class Join>
+/// `nothing` with the `n` elements at x by `fold_in(all, x_i)`; in the lanes of some vectors of doubles, which are
+/// joined; kTurn vectors a turn.
+template <int kTurn, class T, class FoldIn, class Join>
 [[gnu::always_inline]] inline double fold_run(const T* x, std::int64_t n, double nothing, const FoldIn& fold_in,
                                               const Join& join) {
   constexpr int kVectors = std::min(kTurn, 4);
-  using Some = Lanes<kSome>;
-  typename Some::Vector all[kVectors];
+  Doubles all[kVectors];
 #pragma GCC unroll 4
-  for (auto& lanes : all) lanes = typename Some::Vector{} + nothing;
+  for (Doubles& lanes : all) lanes = Doubles{} + nothing;
   const T* const end = x + n;
-  for (; end - x >= kTurn * kSome; x += kTurn * kSome)
+  for (; end - x >= kTurn * kDoubles; x += kTurn * kDoubles)
 #pragma GCC unroll 8
-    for (int v = 0; v < kTurn; ++v) all[v % kVectors] = fold_in(all[v % kVectors], Some::load(x + v * kSome).v);
+    for (int v = 0; v < kTurn; ++v) all[v % kVectors] = fold_in(all[v % kVectors], ElementsAt{v * kDoubles}(x));
   if constexpr (kTurn > 1)
-    for (; end - x >= kSome; x += kSome) all[0] = fold_in(all[0], Some::load(x).v);
+    for (; end - x >= kDoubles; x += kDoubles) all[0] = fold_in(all[0], ElementsAt{0}(x));
   double rest = nothing;
   for (; x != end; ++x) rest = fold_in(rest, static_cast<double>(*x));
   return join(fold(all, join), rest);
@@ -38,7 +37,7 @@ template <int kSome, int kTurn, class T, class FoldIn, class Join>
 template <class T>
 [[gnu::noinline]] double squares_of_run(const T* x, std::int64_t n, double mean) {
   constexpr int kTurn = kVectorWidth > 16 ? 4 : 1;
-  return fold_run<kDoubles, kTurn>(
+  return fold_run<kTurn>(
       x, n, 0,
       [=](auto sum, auto v) __attribute__((always_inline)) {
         const auto d = v - mean;
@@ -81,9 +80,8 @@ double squares_of_run(const T* x, std::int64_t n) {
 template <class T>
 [[gnu::noinline]] double product_of_run(const T* x, std::int64_t n) {
   const auto times = [](const auto& a, const auto& b) __attribute__((always_inline)) { return a * b; };
-  constexpr int kSome = std::min(kDoubles, kRowRegister<T>);
   constexpr int kTurn = kVectorWidth == 16 ? 1 : sizeof(T) == sizeof(float) ? 8 : 4;
-  return fold_run<kSome, kTurn>(x, n, 1, times, times);
+  return fold_run<kTurn>(x, n, 1, times, times);
 }
 
 }  // namespace taper::kernels

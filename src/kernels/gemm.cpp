@@ -1,6 +1,6 @@
 #include "kernels/gemm.hpp"
 
-#include "kernels/parallel.hpp"
+#include "kernels/gemm_sharing.hpp"
 #include "kernels/product_vector.hpp"
 #ifdef TAPER_BLAS
 #include "kernels/blas.hpp"
@@ -18,14 +18,28 @@ bool is_near(std::int64_t row, std::int64_t n) {
   return row * n <= bytes / static_cast<std::int64_t>(sizeof(T));  // they are in memory: no overflow
 }
 
+/// Whether a product of few terms has so many results that storing them takes longest: it does so along their rows.
+template <class T>
+bool stores_along(const GemmParams& p) {
+  constexpr std::int64_t many = (1 << 19) / static_cast<std::int64_t>(sizeof(T));
+  return kVectorWidth == 64 && p.k <= kChain<T> && !p.packed_b && p.m * p.n >= many;
+}
+
+/// Whether the rows that it reads, `row` elements apart, push each other out of the nearest cache.
+template <class T>
+bool pushes_out(const GemmParams& p, std::int64_t row) {
+  constexpr std::int64_t some = 8;  // as many as one set of the cache holds, at least
+  return stores_along<T>(p) && is_pages_apart<T>(row) && p.k > some;
+}
+
 /// Whether a block of `rows` rows of op(A) is multiplied where it lies.
 template <class T>
 bool is_left_near(const GemmParams& p, std::int64_t rows, std::int64_t depth) {
   // The tiles walk down the columns of A: far rows are brought together unless the block is read only once, and with
   // narrower vectors all that are read often enough for terms next to each other to save more.
   if (p.transpose_a)
-    return p.n <= kPanel<T> ||
-           (is_near<T>(p.lda, depth) && (kVectorWidth == 64 || p.n <= 2 * kPanel<T> || depth <= kChain<T>));
+    return p.n <= kPanel<T> || (!pushes_out<T>(p, p.lda) && is_near<T>(p.lda, depth) &&
+                                (kVectorWidth == 64 || p.n <= 2 * kPanel<T> || depth <= kChain<T>));
   // Wide vectors have time to wait for the second-level cache.
   return kVectorWidth == 64 || !is_pages_apart<T>(p.lda) || rows <= 4 || p.n <= 32;
 }
@@ -52,7 +66,7 @@ Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64
 /// Whether a block of `columns` columns of B is multiplied where it lies.
 template <class T>
 bool is_right_near(const GemmParams& p, std::int64_t columns, std::int64_t depth) {
-  if (p.transpose_b || (columns % kLanes<T> != 0 && columns <= kLanes<T>)) return false;
+  if (p.transpose_b || pushes_out<T>(p, p.ldb) || (columns % kLanes<T> != 0 && columns <= kLanes<T>)) return false;
   // What one block of rows reads may lie twice as far: few tiles take no longer than to bring it together.
   return p.m <= 24 || is_near<T>(kVectorWidth == 64 && p.m <= kBlockRows ? p.ldb / 2 : p.ldb, depth);
 }
@@ -249,50 +263,26 @@ void multiply_few(const GemmParams& p, const T* a, const T* b, T* c) {
   });
 }
 
-/// A part of a matrix whose blocks share packed operands: those below each other the columns of B, those beside each
-/// other the rows of A.
-struct SharedBlocks {
-  std::int64_t matrix, i, j, rows, columns;
-};
-
-/// How threads share products: each gets as many cells of a few rows and columns, down one strip of columns after the
-/// other, so that it packs few of them. Gradients of weights that have rows enough are one strip: each thread gets rows
-/// side by side in memory, as optimizers share weights, and finds in its caches what it has computed.
-struct Sharing {
-  static constexpr std::int64_t kColumns = 16;  ///< of a cell
-  static constexpr std::int64_t kEnough = 48;   ///< rows for a thread
-
-  std::int64_t m, n, rows;    ///< of a matrix, and rows of a cell
-  std::int64_t down, across;  ///< cells of a matrix
-  std::int64_t width;         ///< cells of a strip but the last
-  std::int64_t strips;
-
-  TAPER_FOR_SIZE Sharing(const GemmParams& p, const Grid& grid) : m(p.m), n(p.n), across(ceil_div(n, kColumns)) {
-    const bool by_rows = p.transpose_a && !p.transpose_b && m >= kEnough * max_threads();
-    rows = by_rows ? 4 : std::min<std::int64_t>(m, 24);
-    down = ceil_div(m, rows);
-    width = by_rows ? across : ceil_div(grid.column_step, kColumns);
-    strips = by_rows ? 1 : grid.column_units;
+/// A region of a product that stores its results along their rows; `bias` is the region's, or null.
+template <class T>
+[[gnu::noinline]] void multiply_shallow(const GemmParams& p, std::int64_t row_step, const SharedBlocks& region,
+                                        const T* a, const T* b, T* c, const T* bias) {
+  const std::int64_t columns = region.columns;
+  const Right<T> right = right_operand(p, b, region.j, columns, 0, p.k, scratch<T>().panels);
+  // What is left behind them has as many columns as a vector, at least.
+  const std::int64_t part = columns % kAlong<T>, fewest = part > 0 && part < kLanes<T> ? part + kAlong<T> : part;
+  const std::int64_t along = std::max<std::int64_t>(columns - fewest, 0);
+  for (std::int64_t r = 0, rows; r < region.rows; r += rows) {
+    rows = std::min(row_step, region.rows - r);
+    Operands<T> x{left_operand(p, a, region.i + r, rows, 0, p.k), right, bias};
+    T* const y = c + r * p.ldc;
+    if (along > 0) multiply_along<T>(rows, along, p.k, x, y, p.ldc, p.add);
+    if (along == columns) continue;
+    x.b.data += along / kPanel<T> * right.panel;
+    if (bias != nullptr) x.bias += along;
+    multiply_block<T>(rows, columns - along, p.k, x, y + along, p.ldc, p.add);
   }
-
-  /// The rows of cells, of one strip after the other, in front of a cell: to the nearest.
-  TAPER_FOR_SIZE std::int64_t rows_before(std::int64_t cell) const {
-    const std::int64_t matrix = cell / (down * across), in_matrix = cell % (down * across);
-    const std::int64_t strip = in_matrix / (down * width), in_strip = in_matrix % (down * width);
-    const std::int64_t cells = std::min(width, across - strip * width);
-    return (matrix * strips + strip) * down + (in_strip + cells / 2) / cells;
-  }
-  /// What lies in the same strip, or in strips beside it that are whole, of the rows of cells [first, last); moves
-  /// `first` behind it.
-  TAPER_FOR_SIZE SharedBlocks next(std::int64_t& first, std::int64_t last) const {
-    const std::int64_t strip = first / down % strips, matrix = first / down / strips, top = first % down;
-    const std::int64_t below = std::min(last - first, down - top);
-    const std::int64_t beside = below == down ? std::min((last - first) / down, strips - strip) : 1;
-    first += below * beside;
-    const std::int64_t i = top * rows, j = strip * width * kColumns;
-    return {matrix, i, j, std::min(below * rows, m - i), std::min(beside * width * kColumns, n - j)};
-  }
-};
+}
 
 template <class T>
 [[gnu::noinline]] void multiply_shared(const GemmParams& p, const Grid& grid, const SharedBlocks& region, const T* a,
@@ -307,6 +297,9 @@ template <class T>
     copy_run(bias + j, columns, start);
     fill_last_vector<T>(columns, 1, start, columns);
   }
+  c += region.matrix * p.stride_c + i * p.ldc + j;
+  if constexpr (kVectorWidth == 64)
+    if (stores_along<T>(p)) return multiply_shallow<T>(p, row_step, region, a, b, c, bias != nullptr ? start : nullptr);
   // Sums begin with what they are added to where all columns do: tiles with a part of a vector cannot, and which
   // columns are in one depends on how threads share them.
   const bool may_continue = p.n % kLanes<T> == 0;
@@ -326,8 +319,7 @@ template <class T>
             y + r * ldy + at, ldy, more);
     }
   };
-  sum_in_steps<T>(rows, columns, p.k, multiply, c + region.matrix * p.stride_c + i * p.ldc + j, p.ldc, p.add,
-                  kBlockColumns, step_of(p.k, kDeepest<T>));
+  sum_in_steps<T>(rows, columns, p.k, multiply, c, p.ldc, p.add, kBlockColumns, step_of(p.k, kDeepest<T>));
 }
 
 /// The same for a region of any size, in parts that there is room for.

@@ -253,6 +253,9 @@ void reduce_sum(const ReducePlan& plan, const T* x, T* y) {
   }
   if (reduce_small_planes<T, reduce_sum<T>>(plan, x, y)) return;
   const auto sums_of = [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    if constexpr (!std::is_integral_v<T>)
+      if (in_few_rows(plan, width))
+        return join_places<false>(x + start.at[0], plan.rows.stride[0], plan.count, width, y + out);
     Accumulator<T> sum[kFarColumns];
     if constexpr (std::is_integral_v<T>)
       fold_group(plan, start, width, x, 0, sum, [](auto a, auto b) { return a + b; });
@@ -309,6 +312,9 @@ void reduce_prod(const ReducePlan& plan, const T* x, T* y) {
       return for_each_run(
           plan, x, [=, n = plan.rows.extent](std::int64_t o, const T* run) { y[o] = T(product_of_run(run, n)); });
   for_each_group<T>(plan, 1, [&](std::int64_t out, std::int64_t width, const Offsets& start) {
+    if constexpr (!std::is_integral_v<T>)
+      if (in_few_rows(plan, width))
+        return join_places<true>(x + start.at[0], plan.rows.stride[0], plan.count, width, y + out);
     Accumulator<T> product[kFarColumns];
     std::fill_n(product, width, 1);
     if constexpr (std::is_integral_v<T>)

@@ -126,14 +126,18 @@ void add_columns(const T* x, std::int64_t n, std::int64_t row, std::int64_t widt
 /// Fewer blocks than these are worked on one by one.
 inline constexpr std::int64_t kLeastBlocks = 8;
 
+/// Whether a group's columns are a few rows that lie a stride apart, to be joined in one pass.
+inline bool in_few_rows(const ReducePlan& p, std::int64_t width) {
+  return width > 1 && p.reduced_rank == 0 && p.count > 0 && p.count <= kFewRows;
+}
+
 /// sum[c] = sum of the stored elements of output c; a contiguous run by `sum_run`, and
 /// many short runs as rows, whose columns are added up at the end.
 template <class T>
 [[gnu::noinline]] void sum_group(const ReducePlan& p, const Offsets& start, std::int64_t width, double* sum,
                                  const T* x) {
   const std::int64_t row = p.rows.stride[0];
-  if (width > 1 && p.reduced_rank == 0 && p.count > 0 && p.count <= kFewRows)
-    return sum_places(x + start.at[0], row, p.count, width, sum);
+  if (in_few_rows(p, width)) return sum_places(x + start.at[0], row, p.count, width, sum);
   for (std::int64_t c = 0; c < width; ++c) sum[c] = 0;
   if (width > 1 || row > 1) {
     for_each_block(p, start, [&](const Offsets& o, std::int64_t) {

@@ -140,14 +140,6 @@ void sum_rows(const T* x, std::int64_t n, std::int64_t rows, std::uintptr_t ahea
   for (; i < rows; ++i) sum[i] = sum_row(x + i * n, n, ahead);
 }
 
-/// y_i = x_i + x_{i + step} + ... + x_{i + (terms - 1) step} for i < N, in that order.
-template <int N, class T>
-[[gnu::always_inline]] inline void sum_places(const T* x, std::int64_t step, std::int64_t terms, double* y) {
-  auto sum = Lanes<N>::load(x);
-  for (std::int64_t t = 1; t < terms; ++t) sum += Lanes<N>::load(x += step);
-  sum.store(y);
-}
-
 /// Calls `body(N, i)` for columns [i, i + N) that cover n of them: four vectors of doubles at a time, one, and one
 /// column, N being the type of a constant.
 template <class Body>
@@ -160,12 +152,26 @@ template <class Body>
   for (; i < n; ++i) body(std::integral_constant<int, 1>(), i);
 }
 
-/// The same as the other `sum_places` for i < n.
-template <class T>
-[[gnu::noinline]] void sum_places(const T* x, std::int64_t step, std::int64_t terms, std::int64_t n, double* y) {
+/// y_i = x_i + x_{i + step} + ... + x_{i + (terms - 1) step}, in that order, or their product, for i < n.
+template <bool kMultiplies, class T, class Y>
+[[gnu::noinline]] void join_places(const T* x, std::int64_t step, std::int64_t terms, std::int64_t n, Y* y) {
   for_lanes(
-      n, [=](auto lanes, std::int64_t i)
-             __attribute__((always_inline)) { sum_places<lanes>(x + i, step, terms, y + i); });
+      n, [=](auto lanes, std::int64_t i) __attribute__((always_inline)) {
+        const T* at = x + i;
+        auto all = Lanes<lanes>::load(at);
+        for (std::int64_t t = 1; t < terms; ++t) {
+          const auto next = Lanes<lanes>::load(at += step);
+          if constexpr (kMultiplies)
+            all *= next;
+          else
+            all += next;
+        }
+        all.store(y + i);
+      });
+}
+template <class T, class Y>
+void sum_places(const T* x, std::int64_t step, std::int64_t terms, std::int64_t n, Y* y) {
+  join_places<false>(x, step, terms, n, y);
 }
 
 /// y_i = lane_i + lane_{i + half}, and + x_i if there is `x`; `y` may be `lane`.

@@ -347,6 +347,38 @@ TEMPLATE_TEST_CASE("a product has the same bits for one, two and three threads",
         }
 }
 
+TEMPLATE_TEST_CASE("a product of few terms and many results equals its definition, on any number of threads", "", float,
+                   double) {
+  // Whole tiles of columns, with a part of a vector behind them and with more; rows that lie whole pages apart.
+  for (const auto& [m, n, k] :
+       {std::array<std::int64_t, 3>{401, 331, 20}, {257, 576, 64}, {1024, 150, 9}, {131, 1024, 13}})
+    for (const bool transpose_a : {false, true})
+      for (const bool transpose_b : {false, true})
+        for (const bool add : {false, true}) {
+          GemmParams p = gemm_params(m, n, k, transpose_a, transpose_b);
+          p.add = add;
+          p.ldc = n + 3;
+          CAPTURE(m, n, k, transpose_a, transpose_b, add);
+          const auto a = numbers<TestType>(size(m * k), 31), b = numbers<TestType>(size(k * n), 32);
+          const auto bias = numbers<TestType>(size(n), 33);
+          const auto before = numbers<TestType>(size(m * p.ldc), 34);
+          auto expected = taper::oracle::gemm(size(m), size(n), size(k), transpose_a, transpose_b, a, b);
+          for (std::size_t i = 0; i < expected.size(); ++i)
+            expected[i] += add ? before[i / size(n) * size(p.ldc) + i % size(n)] : bias[i % size(n)];
+          CHECK(same_on_any_threads([&] {
+            std::vector<TestType> c = before, results;
+            gemm(p, a.data(), b.data(), c.data(), bias.data());
+            for (std::int64_t i = 0; i < m; ++i) {
+              const auto row = c.begin() + i * p.ldc;
+              results.insert(results.end(), row, row + n);
+              CHECK(std::equal(row + n, row + p.ldc, before.begin() + i * p.ldc + n));
+            }
+            CHECK(relative_error(results, expected) < tolerance<TestType>());
+            return c;
+          }));
+        }
+}
+
 TEST_CASE("threads share batches of products") {
   const std::int64_t n = 5, sizes[][3] = {{151, 307, 37}, {29, 31, 37}, {61, 257, 101}};
   for (const auto& [m, columns, k] : sizes)
