@@ -22,7 +22,7 @@ double total_weight(const T* weight, std::int64_t classes) {
 template <class T>
 void log_sum_exp(const SoftmaxGroup& g, const T* x, double* lse) {
   T top[kKept];
-  log_sums(kAvoidsParts<T> ? side_by_side(g) : g, x, top, lse);
+  log_sums(kWidens<T> ? side_by_side(g) : g, x, top, lse);
   for (std::int64_t c = 0; c < g.width; ++c) lse[c] += static_cast<double>(top[c]);
 }
 

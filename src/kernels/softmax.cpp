@@ -178,8 +178,10 @@ void log_softmax_grad_columns(const SoftmaxGroup& g, const T* dy, const T* y, T*
 
 /// How many elements of each of `columns` rows [n, columns] are taken together, which fill vectors, if that pays; or 1.
 std::int64_t sides_of(std::int64_t n, std::int64_t columns) {
+  // Vectors of 64 bytes load parts as fast as whole ones: a few elements do not pay.
+  if (columns <= 1 || (kVectorWidth == 64 && n < 8)) return 1;
   const std::int64_t sides = std::min(n, kLanes<float> / (columns & -columns));
-  return columns > 1 && sides * columns <= std::min(kSideBySide, n * 16) ? sides : 1;
+  return sides * columns <= std::min(kSideBySide, n * 16) ? sides : 1;
 }
 
 /// How many rows of n elements that lie side by side in far memory are taken together, as short parts of it take
@@ -209,7 +211,7 @@ void visit_softmax_groups(std::int64_t outer, std::int64_t n, std::int64_t inner
   const bool contiguous = inner == 1, turns = contiguous && n <= kShortRow && outer >= kShortRow;
   const std::int64_t length = std::max<std::int64_t>(n, 1);
   // Rows that are to be side by side are taken together, if there are enough units.
-  const bool all = beside && outer >= kMany && sides_of(n, inner) > 1;
+  const bool fills = beside && sides_of(n, inner) > 1, all = fills && outer >= kMany;
   const bool far = beside && is_far(double(outer) * double(n) * double(inner) * sizeof(float));
   const std::int64_t most = all ? inner : far ? far_rows(n) : kSoftmaxRows;
   const std::int64_t groups = ceil_div(inner, most);
@@ -225,7 +227,7 @@ void visit_softmax_groups(std::int64_t outer, std::int64_t n, std::int64_t inner
                      .step = inner,
                      .pitch = contiguous ? n : 1,
                      .turns = turns};
-      if (beside && !contiguous) g = side_by_side(g);
+      if (fills) g = side_by_side(g);
       visit(body, g);
     }
   });
@@ -234,7 +236,7 @@ void visit_softmax_groups(std::int64_t outer, std::int64_t n, std::int64_t inner
 template <class T>
 void softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner) {
   for_each_softmax_group(
-      outer, n, inner, [=](const SoftmaxGroup& g) { softmax_group(g, x, y); }, kAvoidsParts<T>);
+      outer, n, inner, [=](const SoftmaxGroup& g) { softmax_group(g, x, y); }, kWidens<T>);
 }
 
 template <class T>
@@ -244,7 +246,7 @@ void softmax_grad(const T* dy, const T* y, T* dx, std::int64_t outer, std::int64
       [=](const SoftmaxGroup& g) {
         g.contiguous() ? softmax_grad_rows(g, dy, y, dx, add) : softmax_grad_columns(g, dy, y, dx, add);
       },
-      kAvoidsParts<T>);
+      kWidens<T>);
 }
 
 template <class T>
@@ -264,7 +266,7 @@ void masked_softmax(const T* x, T* y, std::int64_t rows, std::int64_t n) {
 template <class T>
 void log_softmax(const T* x, T* y, std::int64_t outer, std::int64_t n, std::int64_t inner) {
   for_each_softmax_group(
-      outer, n, inner, [=](const SoftmaxGroup& g) { log_softmax_group(g, x, y); }, kAvoidsParts<T>);
+      outer, n, inner, [=](const SoftmaxGroup& g) { log_softmax_group(g, x, y); }, kWidens<T>);
 }
 
 template <class T>
@@ -275,7 +277,7 @@ void log_softmax_grad(const T* dy, const T* y, T* dx, std::int64_t outer, std::i
       [=](const SoftmaxGroup& g) {
         g.contiguous() ? log_softmax_grad_rows(g, dy, y, dx, add) : log_softmax_grad_columns(g, dy, y, dx, add);
       },
-      kAvoidsParts<T>);
+      kWidens<T>);
 }
 
 #define TAPER_INSTANTIATE_SOFTMAX(T)                                                                     \

@@ -24,6 +24,10 @@ inline constexpr std::int64_t kSoftmaxRows = 64;
 /// The elements of a contiguous row that is short. Many such float32 rows are turned, to be worked on side by side.
 inline constexpr std::int64_t kShortRow = 16;
 
+/// Whether several elements of rows that lie side by side fill vectors where one each does not.
+template <class T>
+inline constexpr bool kWidens = kVectorWidth > 16 && sizeof(T) == sizeof(float);
+
 /// What the maximum of no numbers is; `static` lest it is exported.
 template <class T>
 static constexpr T kNothing = -std::numeric_limits<T>::infinity();
@@ -36,6 +40,11 @@ struct SoftmaxGroup {
   std::int64_t columns = width, rest = 0;  ///< of `side_by_side`
 
   bool contiguous() const { return step == 1; }
+  /// Whether several elements of a row are taken together.
+  template <class T>
+  bool is_wide() const {
+    return kWidens<T> && columns != width;
+  }
   std::int64_t at(std::int64_t j, std::int64_t c) const { return first + j * step + c * pitch; }
   std::int64_t begin(std::int64_t c) const { return first + c * pitch; }
 };
@@ -44,7 +53,7 @@ struct SoftmaxGroup {
 inline constexpr std::int64_t kSideBySide = 512, kKept = kSideBySide + 16;
 
 /// The group with several elements of each of its `columns` rows taken for one each of as many rows, so that they fill
-/// vectors; there are `rest` elements more. Groups of float32, where `kAvoidsParts`, that pay.
+/// vectors; there are `rest` elements more. Groups of float32, where `kWidens`, that pay.
 SoftmaxGroup side_by_side(const SoftmaxGroup& group);
 
 /// Calls `visit(body, group)` for groups of all rows, which are `side_by_side` where that is asked for. Contiguous rows
@@ -64,7 +73,6 @@ void for_each_softmax_group(std::int64_t outer, std::int64_t n, std::int64_t inn
 /// v_c = v_c, v_(c + columns), ... joined, for each of the columns of such a group.
 template <class V, class Join>
 [[gnu::noinline]] void join_columns(const SoftmaxGroup& g, V* v, const Join& join) {
-  if (g.columns == g.width) return;
   for (std::int64_t c = 0; c < g.columns; c += kLanes<V>) {
     Vector<V> all = load(v + c);
     for (std::int64_t i = c + g.columns; i < g.width; i += g.columns) all = join(load(v + i), all);
@@ -75,13 +83,13 @@ template <class V, class Join>
 /// The same for sums.
 template <class T>
 void add_up_columns(const SoftmaxGroup& g, double* v) {
-  if constexpr (kAvoidsParts<T>) join_columns(g, v, [](Doubles a, Doubles b) { return a + b; });
+  if (g.is_wide<T>()) join_columns(g, v, [](Doubles a, Doubles b) { return a + b; });
 }
 
 /// v_(c + columns), v_(c + 2 columns), ... = v_c
 template <class T, class V>
 void repeat_columns(const SoftmaxGroup& g, V* v) {
-  if constexpr (kAvoidsParts<T>) repeat_all(v, g.columns, g.width);
+  if (g.is_wide<T>()) repeat_all(v, g.columns, g.width);
 }
 
 /// Calls `body(first, n, width)` for what the rows of a group have in common, and for the rest.
@@ -90,7 +98,8 @@ template <class T, class Body>
   std::int64_t first = g.first, n = g.n, width = g.width;
   for (;; first += n * g.step, n = 1, width = g.rest) {
     body(first, n, width);
-    if (!kAvoidsParts<T> || g.rest == 0 || width == g.rest) return;
+    if (!kWidens<T> || g.rest == 0 || width == g.rest) [[likely]]
+      return;
   }
 }
 
@@ -134,7 +143,7 @@ void row_maxima(const SoftmaxGroup& g, const T* x, T* top) {
         for (; rows > 0; --rows, i += g.step) best = larger(at(x + i), best);
         at.store(top, best);
       });
-  if constexpr (kAvoidsParts<T>) join_columns(g, top, larger_of<Vector<T>>);
+  if (g.is_wide<T>()) join_columns(g, top, larger_of<Vector<T>>);
   repeat_columns<T>(g, top);
 }
 
@@ -144,7 +153,7 @@ template <class T, class Keep>
                                                     const Keep& keep) {
   clear(sum, g.width + kLanes<T>);
   // e^-inf where a pack of the rest ends
-  const T absent = kAvoidsParts<T> && g.rest > 0 ? kNothing<T> : T(0);
+  const T absent = kWidens<T> && g.rest > 0 ? kNothing<T> : T(0);
   for_each_column_pack<T>(
       g,
       [&, x, top, absent, step = g.step ](auto at, std::int64_t i, std::int64_t rows) __attribute__((always_inline)) {
