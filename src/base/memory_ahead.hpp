@@ -12,12 +12,15 @@ inline constexpr int kPage = 4096;
 /// does not see to everywhere.
 extern std::uintptr_t memory_ahead;
 
-/// Bytes of results from which on nobody finds them in a cache any more.
-extern std::int64_t beyond_caches;
-
 /// The same for loops that read one row in its order; 0 where the processor fetches the next page by itself and is
 /// slower when asked.
 extern std::uintptr_t row_ahead;
+
+/// Bytes of results from which on nobody finds them in a cache any more.
+extern std::int64_t beyond_caches;
+
+/// The same of results that are several for each number read, of which most processors' caches still have a part then.
+extern std::int64_t spread_beyond_caches;
 
 /// Bytes from which on memory is read faster in several places in turn than from first to last.
 extern std::int64_t apart_from;

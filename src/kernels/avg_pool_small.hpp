@@ -67,7 +67,7 @@ struct SmallRows {
 };
 
 /// Whether vectors of results may be stored past the caches.
-inline constexpr bool kStreamsSmall = kVectorWidth == 32;
+inline constexpr bool kStreamsSmall = kVectorWidth >= 32;
 
 /// The first vector of a row of `n` elements, and zeros behind.
 template <class T>

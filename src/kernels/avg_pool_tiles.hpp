@@ -80,8 +80,8 @@ inline void pool_tiles(std::int64_t n, std::int64_t k, double divisor, bool back
   constexpr std::int64_t kWidth = kLanes<float>;
   const double bytes = double(n) * double(k) * sizeof(float), filled = backward ? bytes : double(n) * sizeof(float);
   const bool is_far = bytes >= kFarRead;
-  // Of less than twice as much as they hold, caches still have a part, unless more is read through them.
-  const bool streams = filled >= (backward ? 2 : 1) * static_cast<double>(beyond_caches) && lanes_until_aligned(y) == 0;
+  const bool streams =
+      filled >= static_cast<double>(backward ? spread_beyond_caches : beyond_caches) && lanes_until_aligned(y) == 0;
   // Whole vectors of windows, so that what is filled is aligned.
   parallel_for(ceil_div(n, kWidth), (k + 1) * kWidth, [=](std::int64_t first, std::int64_t last) {
     const std::int64_t begin = first * kWidth, count = std::min(n, last * kWidth) - begin;

@@ -5,177 +5,17 @@
 #include <type_traits>
 
 #include "kernels/average_runs.hpp"
+#include "kernels/broadcast_operations.hpp"
 #include "kernels/broadcast_tiles.hpp"
 #include "kernels/copy.hpp"
+#include "kernels/elementwise.hpp"
 #include "kernels/loop_hints.hpp"
 #include "kernels/packs.hpp"
 #include "kernels/reduce.hpp"
 #include "kernels/reduce_driver.hpp"
-#include "kernels/vector_power.hpp"
+#include "kernels/stream.hpp"
 
 namespace taper::kernels {
-
-namespace {
-
-/// Signed overflow is undefined, so integers go through their unsigned type.
-template <class T>
-using Arithmetic = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
-
-template <class T>
-bool is_nan(T x) {
-  return x != x;
-}
-
-}  // namespace
-
-// Each operation: `f`, its value; `da` and `db`, its gradients with respect to the operands.
-
-struct Add {
-  template <class T>
-  static T f(T a, T b) {
-    return T(Arithmetic<T>(a) + Arithmetic<T>(b));
-  }
-  template <class T>
-  static T da(T dy, T, T) {
-    return dy;
-  }
-  template <class T>
-  static T db(T dy, T, T) {
-    return dy;
-  }
-};
-
-struct Sub {
-  template <class T>
-  static T f(T a, T b) {
-    return T(Arithmetic<T>(a) - Arithmetic<T>(b));
-  }
-  template <class T>
-  static T da(T dy, T, T) {
-    return dy;
-  }
-  template <class T>
-  static T db(T dy, T, T) {
-    return -dy;
-  }
-};
-
-struct Mul {
-  template <class T>
-  static T f(T a, T b) {
-    return T(Arithmetic<T>(a) * Arithmetic<T>(b));
-  }
-  template <class T>
-  static T da(T dy, T, T b) {
-    return dy * b;
-  }
-  template <class T>
-  static T db(T dy, T a, T) {
-    return dy * a;
-  }
-};
-
-struct Div {
-  template <class T>
-  static T f(T a, T b) {
-    return a / b;
-  }
-  template <class T>
-  static T da(T dy, T, T b) {
-    return dy / b;
-  }
-  template <class T>
-  static T db(T dy, T a, T b) {
-    return -dy * ((a / b) / b);
-  }
-};
-
-struct Power {
-  static constexpr bool packs = true;
-  template <class T>
-  static T f(T a, T b) {
-    return vector_power(a, b);
-  }
-  template <class T>
-  static T da(T dy, T a, T b) {
-    return b == 0 ? T{} : dy * (b * vector_power(a, b - 1));
-  }
-  template <class T>
-  static T db(T dy, T a, T b) {
-    return ((a == 0) & (b >= 0)) ? T{} : dy * (vector_power(a, b) * vector_log(a));
-  }
-};
-
-struct Maximum {
-  template <class T>
-  static T f(T a, T b) {
-    return a > b || is_nan(a) ? a : b;
-  }
-  template <class T>
-  static T da(T dy, T a, T b) {
-    return a == b ? dy / 2 : a < b ? T(0) : dy;
-  }
-  template <class T>
-  static T db(T dy, T a, T b) {
-    return a == b ? dy / 2 : a > b ? T(0) : dy;
-  }
-};
-
-struct Minimum {
-  template <class T>
-  static T f(T a, T b) {
-    return a < b || is_nan(a) ? a : b;
-  }
-  template <class T>
-  static T da(T dy, T a, T b) {
-    return a == b ? dy / 2 : a > b ? T(0) : dy;
-  }
-  template <class T>
-  static T db(T dy, T a, T b) {
-    return a == b ? dy / 2 : a < b ? T(0) : dy;
-  }
-};
-
-struct Eq {
-  template <class T>
-  static std::int64_t f(T a, T b) {
-    return a == b;
-  }
-};
-struct Ne {
-  template <class T>
-  static std::int64_t f(T a, T b) {
-    return a != b;
-  }
-};
-struct Lt {
-  template <class T>
-  static std::int64_t f(T a, T b) {
-    return a < b;
-  }
-};
-struct Le {
-  template <class T>
-  static std::int64_t f(T a, T b) {
-    return a <= b;
-  }
-};
-struct Gt {
-  template <class T>
-  static std::int64_t f(T a, T b) {
-    return a > b;
-  }
-};
-struct Ge {
-  template <class T>
-  static std::int64_t f(T a, T b) {
-    return a >= b;
-  }
-};
-
-/// Whether the gradients of `Op` read the operands.
-template <class Op>
-constexpr bool kReadsOperands = !std::is_same_v<Op, Add> && !std::is_same_v<Op, Sub>;
 
 namespace {
 
@@ -376,6 +216,12 @@ constexpr Facts kFacts{sizeof(T), sizeof(Y), std::is_same_v<Op, Power> ? 24 : 1,
   apply_rows(same_shape_plan(n), a, b, y, f, facts);
 }
 
+/// y = a row of a and b, of so many elements that they go past the caches; `row` is a Row.
+template <class T>
+void map_row(const void* row, const T* a, const T* b, T* y, std::int64_t n) {
+  (*static_cast<const Row*>(row))(a, b, nullptr, y, n);
+}
+
 /// An operand's gradient: a row of dy and the operands, or dy itself or -dy; or an operation on dy and the other one.
 struct OperandGrad {
   Row f;
@@ -420,6 +266,9 @@ void binary(const BroadcastPlan& plan, const T* a, const T* b, T* y) {
 template <class Op, class T>
 void binary(std::int64_t n, const T* a, const T* b, T* y) {
   if (n <= kPiece) return row_of<Op, T>(a, b, nullptr, y, n);
+  if constexpr (std::is_floating_point_v<T>)
+    if (const Row row = row_of<Op, T>; fills_past(double(n) * sizeof(T)))
+      return map_ranges<T>(n, 1, a, b, y, &row, map_row<T>);
   apply_same_shape(n, a, b, y, row_of<Op, T>, kFacts<Op, T>);
 }
 

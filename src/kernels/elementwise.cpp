@@ -4,6 +4,7 @@
 
 #include "kernels/map_driver.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/stream.hpp"
 
 namespace taper::kernels {
 
@@ -31,17 +32,26 @@ T plus(T a, T b) {
 }  // namespace
 
 template <class T>
-void map_ranges(std::int64_t n, std::int64_t cost, const T* a, const T* b, T* y, const void* f, MapRange<T> range) {
+void map_ranges(std::int64_t n, std::int64_t cost, const T* a, const T* b, T* y, const void* f, MapRange<T> range,
+                bool adds) {
   if (double(n) * double(cost) < threads::kSerialWork) return range(f, a, b, y, n);  // few are spared the way there
+  if (!adds && y != a && y != b && fills_past(double(n) * sizeof(T)))
+    return parallel_for(n, cost, [=](std::int64_t first, std::int64_t last) {
+      fill_past(y, first, last, [=](std::int64_t i, std::int64_t some, T* to) {
+        fetch_run(a + i, some, memory_ahead);
+        if (b != a) fetch_run(b + i, some, memory_ahead);
+        range(f, a + i, b + i, to, some);
+      });
+    });
   parallel_for(n, cost,
                [=](std::int64_t first, std::int64_t last) { range(f, a + first, b + first, y + first, last - first); });
 }
 
 template void map_ranges<float>(std::int64_t, std::int64_t, const float*, const float*, float*, const void*,
-                                MapRange<float>);
+                                MapRange<float>, bool);
 #ifndef TAPER_ONLY_FLOAT32
 template void map_ranges<double>(std::int64_t, std::int64_t, const double*, const double*, double*, const void*,
-                                 MapRange<double>);
+                                 MapRange<double>, bool);
 #endif
 
 template <class From, class To>

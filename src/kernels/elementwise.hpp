@@ -18,9 +18,11 @@ enum class Needs : std::uint8_t { nothing, input, output };
 template <class T>
 using MapRange = void (*)(const void* f, const T* a, const T* b, T* y, std::int64_t n);
 
-/// Calls `range` for ranges that cover n elements, in parallel if that pays for `cost` additions an element.
+/// Calls `range` for ranges that cover n elements, in parallel if that pays for `cost` additions an element. With
+/// `adds` it also reads y.
 template <class T>
-void map_ranges(std::int64_t n, std::int64_t cost, const T* a, const T* b, T* y, const void* f, MapRange<T> range);
+void map_ranges(std::int64_t n, std::int64_t cost, const T* a, const T* b, T* y, const void* f, MapRange<T> range,
+                bool adds = false);
 
 /// y[i] = f(x[i]); `function` is an F.
 template <class F, class T>
@@ -50,7 +52,7 @@ void map(const T* x, T* y, std::int64_t n, const F& f = {}) {
 template <class F, class T>
 void map_grad(const T* dy, const T* v, T* dx, std::int64_t n, const F& f, bool add) {
   const MapGrad<F> g{f, add};
-  map_ranges<T>(n, F::cost, dy, F::needs == Needs::nothing ? dy : v, dx, &g, map_grad_range<F, T>);
+  map_ranges<T>(n, F::cost, dy, F::needs == Needs::nothing ? dy : v, dx, &g, map_grad_range<F, T>, add);
 }
 
 /// y[i] = To(x[i]), added to y[i] if `add` (the gradient of a cast is the cast back). `From` and `To` are any two

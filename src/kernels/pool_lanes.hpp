@@ -8,6 +8,7 @@
 
 #include "kernels/lanes.hpp"
 #include "kernels/loop_hints.hpp"
+#include "kernels/stream.hpp"
 #include "kernels/vector_base.hpp"
 
 /// The vectors that average pools are made of: of the type of elements, and of that in which sums are taken.
@@ -87,42 +88,6 @@ template <int vectors, class T>
   if (ahead == 0 || !std::is_same_v<T, float>) return;
 #pragma GCC unroll 4
   for (std::uintptr_t i = 0; i < vectors * kVectorWidth; i += kLine) fetch_line(x, ahead + i);
-}
-
-// --- results past the caches ----------------------------------------------------------------------------------------
-
-/// So many bytes of results are stored past the caches, so that what they replace is not read.
-using detail::beyond_caches;
-
-/// From how many elements behind y on vectors are aligned, or what has so many bytes.
-template <class T>
-std::int64_t lanes_until_aligned(const T* y, std::size_t bytes = kVectorWidth) {
-  return static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(y) % bytes / sizeof(T));
-}
-
-/// Stores where `y` is aligned as vectors are. `end_stream` comes before other threads may read it.
-template <class T>
-[[gnu::always_inline]] inline void stream(const Vector<T>& v, T* y) {
-#if defined(__AVX512F__)
-  _mm512_stream_si512(reinterpret_cast<__m512i*>(y), reinterpret_cast<__m512i>(v));
-#elif defined(__AVX2__)
-  _mm256_stream_si256(reinterpret_cast<__m256i*>(y), reinterpret_cast<__m256i>(v));
-#else
-  store<T>(v, y);
-#endif
-}
-/// Stores where `y` is aligned, past the caches if it `streams`.
-template <bool streams, class V, class T>
-[[gnu::always_inline]] inline void store_aligned(const V& v, T* y) {
-  if constexpr (streams)
-    stream<T>(v, y);
-  else
-    store<T>(v, y);
-}
-inline void end_stream() {
-#if defined(__AVX2__)
-  _mm_sfence();
-#endif
 }
 
 // --- lanes in another order -----------------------------------------------------------------------------------------

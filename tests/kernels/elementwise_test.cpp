@@ -1,9 +1,12 @@
 #include "kernels/elementwise.hpp"
 
+#include "base/memory_ahead.hpp"
 #include "kernels/activations.hpp"
+#include "kernels/broadcast.hpp"
 #include "support/catch.hpp"
 #include "support/kernel_check.hpp"
 #include "support/numbers.hpp"
+#include "support/replaced.hpp"
 
 using namespace taper;
 using namespace taper::kernels;
@@ -216,4 +219,33 @@ TEST_CASE("maps give the same bits on any number of threads and none for no elem
   map<Exp>(x.data(), &untouched, 0);
   map(x.data(), &untouched, 0, Pow{2});
   CHECK(untouched == 3);
+}
+
+TEMPLATE_TEST_CASE("maps stored past the caches are those stored in them", "", float, double) {
+  // Pieces and some more, from elements on where vectors begin and where they do not.
+  const std::int64_t n = 70013, last = n - 3;
+  const auto x = numbers<TestType>(n, 10), dy = numbers<TestType>(n, 11), before = numbers<TestType>(n, 12);
+  const auto all = [&](std::int64_t first) {
+    std::vector<std::vector<TestType>> results(5, before);
+    const std::int64_t size = last - first;
+    const TestType *const from = x.data() + first, *const gradient = dy.data() + first;
+    map<Tanh>(from, results[0].data() + first, size);
+    map_grad(gradient, from, results[1].data() + first, size, Gelu{}, false);
+    map_grad(gradient, from, results[2].data() + first, size, Abs{}, true);
+    binary<Sub>(size, from, gradient, results[3].data() + first);
+    map<Neg>(results[4].data() + first, results[4].data() + first, size);
+    return results;
+  };
+  for (const std::int64_t first : {0, 1, 8}) {
+    const auto near = all(first);
+    const Replaced no_caches(taper::detail::beyond_caches, 0);
+    for (std::size_t i = 0; i < near.size(); ++i) {
+      CAPTURE(first, i);
+      CHECK(same_on_any_threads([&] {
+        const auto far = all(first);
+        CHECK(same_bits(far[i], near[i]));
+        return far[i];
+      }));
+    }
+  }
 }
