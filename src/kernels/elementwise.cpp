@@ -1,5 +1,6 @@
 #include "kernels/elementwise.hpp"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/map_driver.hpp"
@@ -33,9 +34,23 @@ T plus(T a, T b) {
 
 template <class T>
 void map_ranges(std::int64_t n, std::int64_t cost, const T* a, const T* b, T* y, const void* f, MapRange<T> range,
-                bool adds) {
+                bool add) {
+  if (add) {
+    parallel_for(n, cost + 1, [=](std::int64_t first, std::int64_t last) {
+      constexpr std::int64_t kSome = 2048 / sizeof(T);
+      alignas(kVectorWidth) T some[kSome];
+      for (std::int64_t i = first, k; i < last; i += k) {
+        k = std::min(kSome, last - i);
+        range(f, a + i, b + i, some, k);
+        T* const to = y + i;
+        TAPER_INDEPENDENT_TURNS
+        for (std::int64_t j = 0; j < k; ++j) to[j] += some[j];
+      }
+    });
+    return;
+  }
   if (double(n) * double(cost) < threads::kSerialWork) return range(f, a, b, y, n);  // few are spared the way there
-  if (!adds && y != a && y != b && fills_past(double(n) * sizeof(T)))
+  if (y != a && y != b && fills_past(double(n) * sizeof(T)))
     return parallel_for(n, cost, [=](std::int64_t first, std::int64_t last) {
       fill_past(y, first, last, [=](std::int64_t i, std::int64_t some, T* to) {
         fetch_run(a + i, some, memory_ahead);

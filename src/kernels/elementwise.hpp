@@ -22,20 +22,13 @@ using MapRange = void (*)(const void* f, const T* a, const T* b, T* y, std::int6
 /// `adds` it also reads y.
 template <class T>
 void map_ranges(std::int64_t n, std::int64_t cost, const T* a, const T* b, T* y, const void* f, MapRange<T> range,
-                bool adds = false);
+                bool add = false);
 
 /// y[i] = f(x[i]); `function` is an F.
 template <class F, class T>
 void map_range(const void* function, const T* x, const T*, T* y, std::int64_t n);
 
-/// A map whose gradient is taken, and whether it is added to what is there.
-template <class F>
-struct MapGrad {
-  F f;
-  bool add;
-};
-
-/// dx[i] = f.grad(dy[i], v[i]), or added to dx[i]; `function` is a MapGrad<F>.
+/// dx[i] = f.grad(dy[i], v[i]); `function` is an F.
 template <class F, class T>
 void map_grad_range(const void* function, const T* dy, const T* v, T* dx, std::int64_t n);
 
@@ -51,8 +44,7 @@ void map(const T* x, T* y, std::int64_t n, const F& f = {}) {
 /// says, and is not read (may be null) when nothing is needed. `dx` may be `dy`.
 template <class F, class T>
 void map_grad(const T* dy, const T* v, T* dx, std::int64_t n, const F& f, bool add) {
-  const MapGrad<F> g{f, add};
-  map_ranges<T>(n, F::cost, dy, F::needs == Needs::nothing ? dy : v, dx, &g, map_grad_range<F, T>, add);
+  map_ranges<T>(n, F::cost, dy, F::needs == Needs::nothing ? dy : v, dx, &f, map_grad_range<F, T>, add);
 }
 
 /// y[i] = To(x[i]), added to y[i] if `add` (the gradient of a cast is the cast back). `From` and `To` are any two

@@ -265,8 +265,8 @@ void multiply_few(const GemmParams& p, const T* a, const T* b, T* c) {
 
 /// A region of a product that stores its results along their rows; `bias` is the region's, or null.
 template <class T>
-[[gnu::noinline]] void multiply_shallow(const GemmParams& p, std::int64_t row_step, const SharedBlocks& region,
-                                        const T* a, const T* b, T* c, const T* bias) {
+TAPER_FOR_SIZE void multiply_shallow(const GemmParams& p, std::int64_t row_step, const SharedBlocks& region, const T* a,
+                                     const T* b, T* c, const T* bias) {
   const std::int64_t columns = region.columns;
   const Right<T> right = right_operand(p, b, region.j, columns, 0, p.k, scratch<T>().panels);
   // What is left behind them has as many columns as a vector, at least.

@@ -29,15 +29,9 @@ void map_range(const void* function, const T* x, const T*, T* y, std::int64_t n)
 
 template <class F, class T>
 void map_grad_range(const void* function, const T* dy, const T* v, T* dx, std::int64_t n) {
-  const auto [f, add] = *static_cast<const MapGrad<F>*>(function);
+  const F f = *static_cast<const F*>(function);
   if constexpr (kTakesPacks<F>) {
-    for (AnyPack at{0, n}; at; at.next<T>()) {
-      const Vector<T> d = f.grad(at(dy), at(v));
-      at.store(dx, add ? at(dx) + d : d);
-    }
-  } else if (add) {
-    TAPER_INDEPENDENT_TURNS
-    for (std::int64_t i = 0; i < n; ++i) dx[i] += f.grad(dy[i], v[i]);
+    for (AnyPack at{0, n}; at; at.next<T>()) at.store(dx, f.grad(at(dy), at(v)));
   } else {
     TAPER_INDEPENDENT_TURNS
     for (std::int64_t i = 0; i < n; ++i) dx[i] = f.grad(dy[i], v[i]);

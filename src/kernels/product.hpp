@@ -121,8 +121,8 @@ inline constexpr std::int64_t kAlong = 4 * kLanes<T>;
 /// The same for at most `kChain` terms and a multiple of `kAlong` columns, of which there may be more than a block has:
 /// results are stored along their rows. For vectors of 64 bytes alone; others compute nothing.
 template <class T>
-void multiply_along(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& operands, T* c,
-                    std::int64_t ldc, bool add);
+TAPER_FOR_SIZE void multiply_along(std::int64_t rows, std::int64_t columns, std::int64_t depth,
+                                   const Operands<T>& operands, T* c, std::int64_t ldc, bool add);
 
 /// c[i, j] = sum over k of a[i, k] b[j, k], or += with `add`, for operands whose rows run along k; nothing is packed.
 /// Element (i, j) of c is at `c[i * row + j * column]`. Made for very few rows. Long float32 sums are joined in double.
