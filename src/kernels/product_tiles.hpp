@@ -15,7 +15,7 @@ namespace taper::kernels {
 /// for it.
 template <class T>
 inline constexpr int kTileRows = kLanes<T> == 2       ? 4
-                                 : kVectorWidth == 64 ? 12
+                                 : kVectorWidth == 64 ? (sizeof(T) == sizeof(float) ? 16 : 12)
                                                       : 6;
 
 /// Rows of the tallest tile of so many vectors: those of more than two need more registers for b. 0: there is none, as
@@ -29,6 +29,8 @@ constexpr int tallest(int width) {
       return kVectorWidth == 64 ? 6 : kVectorWidth == 32 && sizeof(T) == sizeof(float) ? 3 : 2;
     case 3:
       return kVectorWidth == 64 && sizeof(T) == sizeof(float) ? 8 : 0;
+    case 2:
+      return kVectorWidth == 64 ? 12 : kTileRows<T>;
     default:
       return kTileRows<T>;
   }
@@ -373,7 +375,8 @@ struct TileWidths {
 };
 template <class T, int R>
 constexpr TileWidths<T> tile_widths() {
-  TileWidths<T> tiles{{multiply_tiles<T, R, 1>, multiply_tiles<T, R, 2>}};
+  TileWidths<T> tiles{{multiply_tiles<T, R, 1>}};
+  if constexpr (R <= tallest<T>(2)) tiles.of[1] = multiply_tiles<T, R, 2>;
   if constexpr (R <= tallest<T>(3)) tiles.of[2] = multiply_tiles<T, R, 3>;
   if constexpr (R <= tallest<T>(4)) tiles.of[3] = multiply_tiles<T, R, 4>;
   if constexpr (R <= tallest<T>(8)) tiles.of[4] = multiply_tiles<T, R, 8>;
