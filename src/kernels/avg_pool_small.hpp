@@ -108,7 +108,7 @@ template <class T>
   constexpr std::int64_t kTwo = 2 * kLanes<T>;
   const std::int64_t width = s.width, to_width = s.to_width, begin = s.first, rows = s.rows, end = s.to_last;
   const std::int64_t by_step = s.by_step;
-  const bool is_far = s.is_far;
+  const bool is_far = s.is_far, streams = kVectorWidth == 64 && s.streams;
   // What the next block reads and fills is asked for meanwhile.
   Next next_x(s.x, rows * width), next_y(s.y, (end - s.to_first) * to_width);
   // Vectors of columns from c on, which are `whole` but for the last ones of a row.
@@ -133,7 +133,7 @@ template <class T>
       const T* const row = is_row ? x : zeros;
       if (is_far) [[unlikely]] {
         next_x.fetch(V * kVectorWidth);
-        next_y.fetch(V * kVectorWidth);
+        if (!streams) next_y.fetch(V * kVectorWidth);
       }
       Vector<T> sum[V + 2] = {};  // the vectors, between the ones beside them
 #pragma GCC unroll 2
@@ -167,7 +167,9 @@ template <class T>
 #pragma GCC unroll 2
         for (int v = 0; v < V; ++v) {
           const Vector<T> average = factor[v].times(first[v] + (second[v] + third[v]));
-          if (whole)
+          if (streams && whole) [[unlikely]]
+            stream<T>(average, y + v * kLanes<T>);
+          else if (whole)
             store<T>(average, y + v * kLanes<T>);
           else
             store_some<T>(average, count - v * kLanes<T>, y + v * kLanes<T>);
@@ -367,8 +369,12 @@ template <class T>
       const Vector<T> v = factor.times(load<T>(g + o)), a = in_turns<0>(v, v, All()), b = in_turns<1>(v, v, All());
       T *const above = y + 2 * o, *const below = above + to_width;
       if (streams) [[unlikely]] {
-        stream<T>(a, above), stream<T>(b, above + kLanes<T>);
-        stream<T>(a, below), stream<T>(b, below + kLanes<T>);
+        // A line that was streamed would be waited for.
+        const bool is_new = o % kLanes<T> == 0;
+        if (is_new) stream<T>(a, above);
+        stream<T>(b, above + kLanes<T>);
+        if (is_new) stream<T>(a, below);
+        stream<T>(b, below + kLanes<T>);
       } else {
         store<T>(a, above), store<T>(b, above + kLanes<T>);
         store<T>(a, below), store<T>(b, below + kLanes<T>);
