@@ -873,6 +873,12 @@ def moves():
                  "*columns that many rows select*")
     yield Mutant("rows after whole fours of selected columns left out", "src/kernels/index.cpp",
                  "done = outer - outer % Places::kRows;", "done = outer;", "*columns that many rows select*")
+    yield Mutant("few rows joined without the second", "src/kernels/sum_row.hpp", "std::int64_t t = 1; t < terms",
+                 "std::int64_t t = 2; t < terms", "*reduce any set of dimensions*")
+    yield Mutant("gradients of maps that are added stored", "src/kernels/elementwise.cpp", "to[j] += some[j];",
+                 "to[j] = some[j];", "*maps stored past*")
+    yield Mutant("rows of gradients that were streamed left out", "src/kernels/avg_pool_small.hpp",
+                 "if (is_new) stream<T>(a, below);", "if (!is_new) stream<T>(a, below);", "*stored past the caches*")
     yield Mutant("short runs of a gradient with each other's distances", "src/kernels/broadcast.cpp",
                  "{kept.stride[k], p.rows.stride[k]}, count, n);", "{p.rows.stride[k], kept.stride[k]}, count, n);", "*operands of any layout*")
     yield Mutant("short runs of one kept row taken with the next", "src/kernels/broadcast.cpp",

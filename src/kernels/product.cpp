@@ -72,9 +72,9 @@ template <class T>
   set(tile.to, c.data, c.row, c.vector);
 }
 
-/// Whether the chains of sums run outside the rows of a block where a's rows are no longer than `kDeepBlock`: of the
-/// columns of a wide tile the nearest cache holds one chain's terms, a block's only the next one. Longer rows are
-/// better read from end to end.
+/// Whether the chains of sums run outside the rows of a block where a's rows are no longer than `kDeepBlock`, or few:
+/// of the columns of a wide tile the nearest cache holds one chain's terms, a block's only the next one. Many longer
+/// rows are better read from end to end.
 template <class T>
 constexpr bool kChainByChain = kVectorWidth == 64 && sizeof(T) == sizeof(float);
 

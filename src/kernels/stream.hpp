@@ -53,8 +53,8 @@ inline void end_stream() {
 /// Whether so many bytes of results are filled past the caches. Measured with vectors of 64 bytes alone.
 inline bool fills_past(double bytes) { return kVectorWidth == 64 && bytes >= static_cast<double>(beyond_caches); }
 
-/// Fills the elements [first, last) of y past the caches: `piece(i, n, to)` computes the n from i on, at most so many
-/// at a time, at `to`, which is in the nearest cache.
+/// Fills the elements [first, last) of y past the caches: `piece(i, n, to)` computes the n from i on, 2 KB at most
+/// at a time, at `to`: in y, or near.
 template <class T, class Piece>
 [[gnu::always_inline]] inline void fill_past(T* y, std::int64_t first, std::int64_t last, const Piece& piece) {
   constexpr std::int64_t kSome = 2048 / sizeof(T);
