@@ -10,15 +10,15 @@
 /// product_rows.hpp alone.
 namespace taper::kernels {
 
-/// Rows of the tallest register tile: as many as leave room for two vectors of b, one of a and one product. Six rows
-/// use all of 16 registers: with two lanes (float64 in 16 bytes) GCC then keeps a sum in memory, and every step waits
-/// for it.
+/// Rows of the tallest register tile: as many as leave room for two vectors of b, one of a and one product, or, of 32
+/// registers, for tiles of one vector. Six rows use all of 16 registers: with two lanes (float64 in 16 bytes) GCC then
+/// keeps a sum in memory, and every step waits for it.
 template <class T>
 inline constexpr int kTileRows = kLanes<T> == 2       ? 4
                                  : kVectorWidth == 64 ? (sizeof(T) == sizeof(float) ? 16 : 12)
                                                       : 6;
 
-/// Rows of the tallest tile of so many vectors: those of more than two need more registers for b. 0: there is none, as
+/// Rows of the tallest tile of so many vectors: wider ones need more registers for b. 0: there is none, as
 /// for doubles, to keep the library small.
 template <class T>
 constexpr int tallest(int width) {
