@@ -9,7 +9,7 @@
 namespace taper::detail {
 
 constinit std::uintptr_t memory_ahead = kPage, row_ahead = kPage;
-constinit std::int64_t beyond_caches = std::int64_t{1} << 25, spread_beyond_caches = std::int64_t{1} << 26;
+constinit std::int64_t beyond_caches = std::int64_t{1} << 25, spread_times = 2;
 constinit std::int64_t apart_from = std::numeric_limits<std::int64_t>::max();
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -26,12 +26,11 @@ namespace {
   constexpr unsigned zen1 = 0x17, zen2_model = 3, zen4 = 0x19, zen5 = 0x1a, avx512f = 1U << 16;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0) return;
-  if (ebx == signature_INTEL_ebx) spread_beyond_caches = beyond_caches;
+  if (ebx == signature_INTEL_ebx) spread_times = 1;
   if (ebx != signature_AMD_ebx) return;
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return;
   const unsigned family = (eax >> 8 & 0xf) + (eax >> 20 & 0xff);
-  if (family == zen1 && (eax >> 16 & 0xf) < zen2_model)
-    beyond_caches = std::int64_t{1} << 23, spread_beyond_caches = std::int64_t{1} << 24;
+  if (family == zen1 && (eax >> 16 & 0xf) < zen2_model) beyond_caches = std::int64_t{1} << 23;
   if (family >= zen5) memory_ahead = row_ahead = 3 * kPage;
   if (family != zen4 || __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return;
   if ((ebx & avx512f) != 0) {
@@ -39,7 +38,6 @@ namespace {
   } else {
     row_ahead = 2 * kPage;
     beyond_caches = apart_from = std::int64_t{1} << 24;
-    spread_beyond_caches = std::int64_t{1} << 25;
   }
 }
 

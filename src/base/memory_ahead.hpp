@@ -19,8 +19,9 @@ extern std::uintptr_t row_ahead;
 /// Bytes of results from which on nobody finds them in a cache any more.
 extern std::int64_t beyond_caches;
 
-/// The same of results that are several for each number read, of which most processors' caches still have a part then.
-extern std::int64_t spread_beyond_caches;
+/// How many times as many those are of results that are several for each number read, of which most processors' caches
+/// still have a part.
+extern std::int64_t spread_times;
 
 /// Bytes from which on memory is read faster in several places in turn than from first to last.
 extern std::int64_t apart_from;

@@ -81,7 +81,7 @@ inline void pool_tiles(std::int64_t n, std::int64_t k, double divisor, bool back
   const double bytes = double(n) * double(k) * sizeof(float), filled = backward ? bytes : double(n) * sizeof(float);
   const bool is_far = bytes >= kFarRead;
   const bool streams =
-      filled >= static_cast<double>(backward ? spread_beyond_caches : beyond_caches) && lanes_until_aligned(y) == 0;
+      filled >= static_cast<double>((backward ? spread_times : 1) * beyond_caches) && lanes_until_aligned(y) == 0;
   // Whole vectors of windows, so that what is filled is aligned.
   parallel_for(ceil_div(n, kWidth), (k + 1) * kWidth, [=](std::int64_t first, std::int64_t last) {
     const std::int64_t begin = first * kWidth, count = std::min(n, last * kWidth) - begin;

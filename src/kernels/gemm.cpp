@@ -263,6 +263,8 @@ void multiply_few(const GemmParams& p, const T* a, const T* b, T* c) {
   });
 }
 
+#if defined(__AVX512F__)
+
 /// A region of a product that stores its results along their rows; `bias` is the region's, or null.
 template <class T>
 TAPER_FOR_SIZE void multiply_shallow(const GemmParams& p, std::int64_t row_step, const SharedBlocks& region, const T* a,
@@ -284,6 +286,8 @@ TAPER_FOR_SIZE void multiply_shallow(const GemmParams& p, std::int64_t row_step,
   }
 }
 
+#endif
+
 template <class T>
 [[gnu::noinline]] void multiply_shared(const GemmParams& p, const Grid& grid, const SharedBlocks& region, const T* a,
                                        const T* b, T* c, const T* bias) {
@@ -298,8 +302,9 @@ template <class T>
     fill_last_vector<T>(columns, 1, start, columns);
   }
   c += region.matrix * p.stride_c + i * p.ldc + j;
-  if constexpr (kVectorWidth == 64)
-    if (stores_along<T>(p)) return multiply_shallow<T>(p, row_step, region, a, b, c, bias != nullptr ? start : nullptr);
+#if defined(__AVX512F__)
+  if (stores_along<T>(p)) return multiply_shallow<T>(p, row_step, region, a, b, c, bias != nullptr ? start : nullptr);
+#endif
   // Sums begin with what they are added to where all columns do: tiles with a part of a vector cannot, and which
   // columns are in one depends on how threads share them.
   const bool may_continue = p.n % kLanes<T> == 0;

@@ -319,34 +319,38 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
                     c, ldc, add);
 }
 
+#if defined(__AVX512F__)
 template <class T>
 void multiply_along(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Operands<T>& x, T* c,
                     std::int64_t ldc, bool add) {
-  if constexpr (kVectorWidth == 64) {
-    constexpr std::int64_t most = tallest<T>(kMainWidth), width = kAlong<T>;
-    std::int64_t a_term[kChain<T>], b_term[kChain<T>], b_vector[kMainWidth];
-    for (std::int64_t k = 0, a = 0, b = 0; k < depth; ++k, a += x.a.column, b += x.b.row) a_term[k] = a, b_term[k] = b;
-    for (std::int64_t v = 0; v < kMainWidth; ++v) b_vector[v] = v / 2 * x.b.panel + v % 2 * kLanes<T>;
-    const Vectors<const T> from = add                 ? Vectors<const T>{c, ldc, kSide<T>}
-                                  : x.bias != nullptr ? Vectors<const T>{x.bias, 0, kSide<T>}
-                                                      : kZeroRows<T>;
-    const std::int64_t panels = width / kPanel<T> * x.b.panel, further = from.vector == kSame ? 0 : width;
-    const std::int64_t tiles = ceil_div(rows, most), least = rows / tiles, taller = rows % tiles;
-    for (std::int64_t i = 0, n = 0, height; n < tiles; i += height, ++n) {
-      height = least + (n < taller);
-      const TileFunction<T> multiply = all_tiles<T>()[height - 1].tile(kMainWidth, lookups_of(x.a.column, x.b.row));
-      const T* const a = x.a.data + i * x.a.row;
-      RegisterTile<T> tile{a,      x.a.row, a_term,   x.a.column, x.b.data,
-                           b_term, x.b.row, b_vector, from,       {c + i * ldc, ldc, kSide<T>},
-                           false,  a,       x.b.data};
-      tile.from.data += i * from.row;
-      for (std::int64_t j = 0; j < columns; j += width) {
-        multiply(tile, 0, depth, 1);
-        tile.b += panels, tile.b_at += panels, tile.to.data += width, tile.from.data += further;
-      }
+  constexpr std::int64_t most = tallest<T>(kMainWidth), width = kAlong<T>;
+  std::int64_t a_term[kChain<T>], b_term[kChain<T>], b_vector[kMainWidth];
+  for (std::int64_t k = 0, a = 0, b = 0; k < depth; ++k, a += x.a.column, b += x.b.row) a_term[k] = a, b_term[k] = b;
+  for (std::int64_t v = 0; v < kMainWidth; ++v) b_vector[v] = v / 2 * x.b.panel + v % 2 * kLanes<T>;
+  const Vectors<const T> from = add                 ? Vectors<const T>{c, ldc, kSide<T>}
+                                : x.bias != nullptr ? Vectors<const T>{x.bias, 0, kSide<T>}
+                                                    : kZeroRows<T>;
+  const std::int64_t panels = width / kPanel<T> * x.b.panel, further = from.vector == kSame ? 0 : width;
+  const std::int64_t tiles = ceil_div(rows, most), least = rows / tiles, taller = rows % tiles;
+  for (std::int64_t i = 0, n = 0, height; n < tiles; i += height, ++n) {
+    height = least + (n < taller);
+    const TileFunction<T> multiply = all_tiles<T>()[height - 1].tile(kMainWidth, lookups_of(x.a.column, x.b.row));
+    const T* const a = x.a.data + i * x.a.row;
+    RegisterTile<T> tile{a,      x.a.row, a_term,   x.a.column, x.b.data,
+                         b_term, x.b.row, b_vector, from,       {c + i * ldc, ldc, kSide<T>},
+                         false,  a,       x.b.data};
+    tile.from.data += i * from.row;
+    for (std::int64_t j = 0; j < columns; j += width) {
+      multiply(tile, 0, depth, 1);
+      tile.b += panels, tile.b_at += panels, tile.to.data += width, tile.from.data += further;
     }
   }
 }
+template void multiply_along(std::int64_t, std::int64_t, std::int64_t, const Operands<float>&, float*, std::int64_t,
+                             bool);
+template void multiply_along(std::int64_t, std::int64_t, std::int64_t, const Operands<double>&, double*, std::int64_t,
+                             bool);
+#endif
 
 template <class T>
 void sum_in_steps(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t step,
@@ -443,10 +447,6 @@ template void multiply_block(std::int64_t, std::int64_t, std::int64_t, const Lis
                              std::int64_t, bool);
 template void multiply_block(std::int64_t, std::int64_t, std::int64_t, const ListedOperands<double>&, double*,
                              std::int64_t, bool);
-template void multiply_along(std::int64_t, std::int64_t, std::int64_t, const Operands<float>&, float*, std::int64_t,
-                             bool);
-template void multiply_along(std::int64_t, std::int64_t, std::int64_t, const Operands<double>&, double*, std::int64_t,
-                             bool);
 template void sum_in_steps(std::int64_t, std::int64_t, std::int64_t, std::int64_t, const SumTerms<float>&, float*,
                            std::int64_t, bool, std::int64_t);
 template void sum_in_steps(std::int64_t, std::int64_t, std::int64_t, std::int64_t, const SumTerms<double>&, double*,

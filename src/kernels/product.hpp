@@ -114,15 +114,17 @@ template <class T>
 void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth, const ListedOperands<T>& operands,
                     T* c, std::int64_t ldc, bool add);
 
+#if defined(__AVX512F__)
 /// Columns that `multiply_along` takes at a time.
 template <class T>
 inline constexpr std::int64_t kAlong = 4 * kLanes<T>;
 
 /// The same for at most `kChain` terms and a multiple of `kAlong` columns, of which there may be more than a block has:
-/// results are stored along their rows. For vectors of 64 bytes alone; others compute nothing.
+/// results are stored along their rows.
 template <class T>
 TAPER_FOR_SIZE void multiply_along(std::int64_t rows, std::int64_t columns, std::int64_t depth,
                                    const Operands<T>& operands, T* c, std::int64_t ldc, bool add);
+#endif
 
 /// c[i, j] = sum over k of a[i, k] b[j, k], or += with `add`, for operands whose rows run along k; nothing is packed.
 /// Element (i, j) of c is at `c[i * row + j * column]`. Made for very few rows. Long float32 sums are joined in double.

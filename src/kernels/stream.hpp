@@ -14,9 +14,8 @@
 /// Results that go past the caches, so that what they replace is not read first.
 namespace taper::kernels {
 
-/// So many bytes of results are stored past the caches, so that what they replace is not read.
 using detail::beyond_caches;
-using detail::spread_beyond_caches;
+using detail::spread_times;
 
 /// From how many elements behind y on vectors are aligned, or what has so many bytes.
 template <class T>

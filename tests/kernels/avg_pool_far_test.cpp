@@ -132,7 +132,6 @@ TEST_CASE("averages and gradients stored past the caches are those stored in the
     const auto x = as<float>(draw.values(inputs(pool))), dy = as<float>(draw.values(outputs(pool)));
     const auto y = run_forward(pool, x), dx = run_backward(pool, dy);
     const Replaced no_caches(detail::beyond_caches, 0);
-    const Replaced none_of_spread(detail::spread_beyond_caches, 0);
     CAPTURE(pool.in, pool.kernel, pool.stride, pool.adaptive);
     // Lines, vectors and elements that begin nowhere.
     for (const std::int64_t shift : {0, 8, 1}) {
