@@ -188,7 +188,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   // Rows of c that are far from each other are brought near before the last term. After few terms that takes longer
   // than to leave what is not read in the buffers of the processor's stores.
   const bool far = ldc > kBlockColumns && depth >= (add ? 64 : 65);
-  const int found = lookups_of(x.a_step, x.b_step);
+  const int found = lookups_of(x.a_row, x.a_step, x.b_step);
   const int most = std::max(kMainWidth, widest<T>(rows));
   const std::int64_t chains = ceil_div(depth, kChain<T>);
   std::int64_t calls = 1;
@@ -207,7 +207,7 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t depth,
     const int all_rows = static_cast<int>(rows), most_rows = highest(width),
               tiles = (all_rows + most_rows - 1) / most_rows, least = all_rows / tiles, taller = all_rows % tiles;
     const std::int64_t *b_vector = half ? &b_half : x.b_vector + v, *c_vector = half ? &c_half : x.c_vector + v;
-    const int lookups = are_beside<T>(b_vector, width) ? found : kBoth;
+    const int lookups = are_beside<T>(b_vector, width) ? found : int{kBoth};
     const int* const count = half ? &half_count : x.c_count + v;
     if (x.column_bias != nullptr) from = {x.column_bias, 0, c_vector};
     const int repeated = v + width == vectors ? x.repeated - skipped : 0, full = half ? kHalfLanes<T> : kLanes<T>;
@@ -334,7 +334,8 @@ void multiply_along(std::int64_t rows, std::int64_t columns, std::int64_t depth,
   const std::int64_t tiles = ceil_div(rows, most), least = rows / tiles, taller = rows % tiles;
   for (std::int64_t i = 0, n = 0, height; n < tiles; i += height, ++n) {
     height = least + (n < taller);
-    const TileFunction<T> multiply = all_tiles<T>()[height - 1].tile(kMainWidth, lookups_of(x.a.column, x.b.row));
+    const TileFunction<T> multiply =
+        all_tiles<T>()[height - 1].tile(kMainWidth, lookups_of(x.a.row, x.a.column, x.b.row));
     const T* const a = x.a.data + i * x.a.row;
     RegisterTile<T> tile{a,      x.a.row, a_term,   x.a.column, x.b.data,
                          b_term, x.b.row, b_vector, from,       {c + i * ldc, ldc, kSide<T>},

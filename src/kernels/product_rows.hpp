@@ -28,7 +28,7 @@ template <class T>
 [[gnu::noinline]] void multiply_rows(std::int64_t rows, std::int64_t vectors, std::int64_t depth,
                                      const RowOperands<T>& x, T* c, bool add) {
   const TileWidths<T>* const all = all_tiles<T>();
-  const int lookups = lookups_of(x.a_step, x.b_step);
+  const int lookups = lookups_of(x.a_row, x.a_step, x.b_step);
   const std::int64_t row = vectors * kLanes<T>;
   int width = kMainWidth;
   Fetching ahead(x.ahead, x.ahead != nullptr ? x.lines * ceil_div(rows, tallest<T>(width)) : 1);

@@ -58,8 +58,8 @@ inline constexpr int kPointerRows = 3;
 /// The same where terms are listed, which would take an addition for each pointer.
 inline constexpr int kListedRows = kVectorWidth == 32 ? 1 : kPointerRows;
 
-/// Whether tiles that do not look up both operands' terms have a's terms next to each other, and b's vectors: distances
-/// that are known take neither register nor instruction.
+/// Whether tiles that do not look up both operands' terms have b's vectors next to each other: distances that are known
+/// take neither register nor instruction.
 inline constexpr bool kEvenTiles = kVectorWidth == 32;
 
 /// Whether a call may compute several tiles below each other, with fewer instructions between them, but longer code.
@@ -110,13 +110,14 @@ struct RegisterTile {
   const T *a_at, *b_at;  ///< the first terms of a call, in no list, as it waits for them; b's in the first vector
 };
 
-/// Operands of a tile whose terms are looked up in their lists, not a step apart.
-enum Lookups { kNeither = 0, kA = 1, kB = 2, kBoth = 3 };
+/// Operands of a tile whose terms are looked up in their lists. What is not lies next to each other, a's rows if
+/// `kTurned` and its terms otherwise, or, as b's rows, a step apart.
+enum Lookups { kNeither = 0, kA = 1, kB = 2, kBoth = 3, kTurned = 4 };
 
-/// What is looked up of terms that are so far apart, or 0.
-inline int lookups_of(std::int64_t a_step, std::int64_t b_step) {
-  const bool lists_a = kEvenTiles ? a_step != 1 : a_step == 0;
-  return (lists_a ? kA : kNeither) | (b_step == 0 ? kB : kNeither);
+/// What is looked up of rows and terms that are so far apart; a step of 0 is none.
+inline int lookups_of(std::int64_t a_row, std::int64_t a_step, std::int64_t b_step) {
+  if (kVectorWidth == 64 && a_row == 1 && a_step > 1 && b_step != 0) return kTurned;
+  return (a_step != 1 ? kA : kNeither) | (b_step == 0 ? kB : kNeither);
 }
 
 /// Whether vectors lie next to each other, where that matters.
@@ -186,6 +187,19 @@ template <class T, int W, class V>
     return;
   }
 #endif
+#if defined(__AVX512F__)
+  if constexpr (W == 4 && sizeof(V) == 64 && sizeof(T) == sizeof(float)) {
+    asm("vfmadd231ps %5, %4, %0\n\tvfmadd231ps %6, %4, %1\n\tvfmadd231ps %7, %4, %2\n\tvfmadd231ps %8, %4, %3"
+        : "+v"(sum[0]), "+v"(sum[1]), "+v"(sum[2]), "+v"(sum[3])
+        : "v"(left), "v"(b[0]), "v"(b[1]), "v"(b[2]), "v"(b[3]));
+    return;
+  } else if constexpr (W == 4 && sizeof(V) == 64) {
+    asm("vfmadd231pd %5, %4, %0\n\tvfmadd231pd %6, %4, %1\n\tvfmadd231pd %7, %4, %2\n\tvfmadd231pd %8, %4, %3"
+        : "+v"(sum[0]), "+v"(sum[1]), "+v"(sum[2]), "+v"(sum[3])
+        : "v"(left), "v"(b[0]), "v"(b[1]), "v"(b[2]), "v"(b[3]));
+    return;
+  }
+#endif
 #pragma GCC unroll 8
   for (int v = 0; v < W; ++v) sum[v] = multiply_add(left, b[v], sum[v]);
 }
@@ -196,8 +210,13 @@ template <class T, int R, int W, int lookups = kBoth, class V = Vector<T>>
 void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t end,
                     [[maybe_unused]] std::int64_t count) {
   constexpr bool lists_a = (lookups & kA) != 0, lists_b = (lookups & kB) != 0;
-  constexpr bool is_even = kEvenTiles && lookups != kBoth;
-  const std::int64_t a_row = t.a_row, a_step = is_even ? 1 : t.a_step, b_step = t.b_step;
+  constexpr bool is_even = kEvenTiles && lookups != kBoth, is_turned = lookups == kTurned;
+  // Several terms a turn, with less to count and fewer steps, where that saves a fiftieth: with wide vectors when
+  // another thread has half of the core's instructions.
+  constexpr bool tall =
+      W == kMainWidth && R >= 5 && (kVectorWidth == 32 || (kVectorWidth == 64 && !lists_a && !lists_b));
+  constexpr int turn = !tall ? 1 : (lists_a || kVectorWidth == 64) && (R < 6 || sizeof(T) == sizeof(double)) ? 2 : 4;
+  const std::int64_t a_row = is_turned ? 1 : t.a_row, b_step = t.b_step;
   const T *a = lists_a ? t.a : t.a_at, *from = t.from.data;
   T* to = t.to.data;
   do {
@@ -213,12 +232,13 @@ void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t e
       } else {
         beside[v] = is_even ? v * kLanes<T> : t.b_vector[v] - t.b_vector[0];
       }
-    // So are rows, several from a pointer.
-    constexpr int kRows = lists_a ? kListedRows : kPointerRows, kPointers = (R - 1) / kRows + 1;
+    // So are rows, or the terms of a turn, several from a pointer.
+    constexpr int kRows = lists_a ? kListedRows : kPointerRows, kPointers = ((is_turned ? turn : R) - 1) / kRows + 1;
+    const std::int64_t apart = is_turned ? t.a_step : a_row;
     const T* row[kPointers];
 #pragma GCC unroll 8
     for (int i = 0; i < kPointers; ++i) {
-      row[i] = a + i * kRows * a_row;
+      row[i] = a + i * kRows * apart;
       hide(row[i]);
     }
     V sum[R][W];
@@ -226,13 +246,14 @@ void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t e
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
       for (int v = 0; v < W; ++v) sum[r][v] = V{};
-    std::int64_t down = a_row * std::int64_t{sizeof(T)};  // in bytes, which processors add by themselves
+    std::int64_t down = apart * std::int64_t{sizeof(T)};  // in bytes, which processors add by themselves
     // Term k, so much later than the one that the rows' pointers are at.
     const auto add_term = [&](std::int64_t k, std::int64_t later) __attribute__((always_inline)) {
       const std::int64_t a_term = lists_a ? t.a_term[k] : later, b_term = lists_b ? t.b_term[k] : 0;
-      const auto left = [&](int r) __attribute__((always_inline)) {
-        const char* const of_row = reinterpret_cast<const char*>(row[r / kRows]) + r % kRows * down;
-        return reinterpret_cast<const T*>(of_row)[a_term];
+      const auto left = [&](std::int64_t r) __attribute__((always_inline)) {
+        const std::int64_t i = is_turned ? later : r, beside_it = is_turned ? r : a_term;
+        const char* const of_row = reinterpret_cast<const char*>(row[i / kRows]) + i % kRows * down;
+        return reinterpret_cast<const T*>(of_row)[beside_it];
       };
       const auto right = [&](int v) __attribute__((always_inline)) {
         return read_vector<V>(kColumns > 1 ? column[v] + b_term : column[0] + b_term + (v > 0 ? beside[v] : 0));
@@ -261,13 +282,9 @@ void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t e
     const auto step_rows = [&](std::int64_t terms) __attribute__((always_inline)) {
       if constexpr (!lists_a)
 #pragma GCC unroll 4
-        for (int i = 0; i < kPointers; ++i) step(row[i], terms * a_step);
+        for (int i = 0; i < kPointers; ++i) step(row[i], terms * (is_turned ? apart : 1));
       asm("" : "+r"(down));  // not to be added to what is later, which would take registers
     };
-    // Several terms a turn, with less to count and fewer steps, where that saves a fiftieth.
-    constexpr bool tall = kVectorWidth == 32 && W == kMainWidth && R >= 5;
-    constexpr int turn = !tall ? 1 : lists_a && (R < 6 || sizeof(T) == sizeof(double)) ? 2 : 4;
-    static_assert(turn == 1 || lists_a || is_even);
     std::int64_t k = first;
     if constexpr (turn == 1) {
       do add_term(k, 0), step_rows(1);
@@ -365,11 +382,11 @@ inline constexpr int kHalfLanes = kVectorWidth == 64 && sizeof(T) == sizeof(floa
 template <class T>
 struct TileWidths {
   TileFunction<T> of[5], half = nullptr;
-  TileFunction<T> main[3] = {};      ///< for `kMainWidth` vectors and other `Lookups` than both, of some heights
+  TileFunction<T> main[5] = {};      ///< for `kMainWidth` vectors and other `Lookups` than both, of some heights
   TileFunction<T> chains = nullptr;  ///< `multiply_chains`, of the tallest
 
   TileFunction<T> tile(int width, int lookups) const {
-    if (width == kMainWidth && lookups < kBoth && main[lookups] != nullptr) return main[lookups];
+    if (width == kMainWidth && main[lookups] != nullptr) return main[lookups];
     return width == 0 ? half : of[width < 8 ? width - 1 : 4];
   }
 };
@@ -387,6 +404,8 @@ constexpr TileWidths<T> tile_widths() {
     constexpr bool single = sizeof(T) == sizeof(float);
     if constexpr (single || kVectorWidth == 32 || R == 6)
       tiles.main[kNeither] = multiply_tiles<T, R, kMainWidth, kNeither>;
+    if constexpr (kVectorWidth == 64 && (single || R == 6))
+      tiles.main[kTurned] = multiply_tiles<T, R, kMainWidth, kTurned>;
     if constexpr (kJoinsChains<T> && R == kTileRows<T>) tiles.chains = multiply_chains<T, R>;
     if constexpr (single && (kVectorWidth == 32 || R == 6)) tiles.main[kB] = multiply_tiles<T, R, kMainWidth, kB>;
   }
