@@ -1,7 +1,9 @@
 #include "base/threads.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "kernels/parallel.hpp"
@@ -64,6 +66,25 @@ TEST_CASE("every unit runs once, whatever the team") {
       CHECK(once == units);
     }
   }
+}
+
+TEST_CASE("a thread that has done its units takes what a slower one has not begun") {
+  const KeptThreads kept;
+  threads::set_max_threads(2);
+  if (threads::Team(2, 1e15).size() < 2) return;
+  constexpr std::int64_t units = 1000, last_of_slow = units / 2 - 1;
+  std::atomic<bool> is_taken{false};
+  bool was_taken = false;
+  kernels::parallel_for(units, std::int64_t{1} << 40, [&](std::int64_t first, std::int64_t last) {
+    if (first == 0) {
+      // The first thread is as slow as to wait for the end of its own units.
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+      while (!is_taken && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+      was_taken = is_taken;
+    }
+    if (first <= last_of_slow && last_of_slow < last) is_taken = true;
+  });
+  CHECK(was_taken);
 }
 
 TEST_CASE("denormal numbers are kept by default, and flushed on all threads that work for one that flushes") {
