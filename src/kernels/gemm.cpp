@@ -67,8 +67,9 @@ Left<T> left_operand(const GemmParams& p, const T* a, std::int64_t i, std::int64
 template <class T>
 bool is_right_near(const GemmParams& p, std::int64_t columns, std::int64_t depth) {
   if (p.transpose_b || pushes_out<T>(p, p.ldb) || (columns % kLanes<T> != 0 && columns <= kLanes<T>)) return false;
-  // What one block of rows reads may lie twice as far: few tiles take no longer than to bring it together.
-  return p.m <= 24 || is_near<T>(kVectorWidth == 64 && p.m <= kBlockRows ? p.ldb / 2 : p.ldb, depth);
+  // What one block of rows reads need not be brought together if the second-level cache holds all of it.
+  if (kVectorWidth == 64 && p.m <= kBlockRows && is_near<T>(p.ldb / 8, p.k)) return true;
+  return p.m <= 24 || is_near<T>(p.ldb, depth);
 }
 template <class T>
 Right<T> near_right(const GemmParams& p, const T* b, std::int64_t j, std::int64_t columns, std::int64_t k) {

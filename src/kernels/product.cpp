@@ -24,6 +24,7 @@ struct Results {
 /// c = total, or += with `add`.
 template <class T>
 [[gnu::noinline]] void add_tile(const T* total, const Vectors<T>& c, const Results& y) {
+  if (kVectorWidth == 64 && y.whole && y.width == kMainWidth) return add_rows<T>(total, y.rows, c.data, c);
   for (std::int64_t r = 0; r < y.rows; ++r)
     for (int v = 0; v < y.width; ++v, total += kLanes<T>) {
       T* to = c.data + r * c.row + c.vector[v];

@@ -404,8 +404,7 @@ constexpr TileWidths<T> tile_widths() {
     constexpr bool single = sizeof(T) == sizeof(float);
     if constexpr (single || kVectorWidth == 32 || R == 6)
       tiles.main[kNeither] = multiply_tiles<T, R, kMainWidth, kNeither>;
-    if constexpr (kVectorWidth == 64 && (single || R == 6))
-      tiles.main[kTurned] = multiply_tiles<T, R, kMainWidth, kTurned>;
+    if constexpr (kVectorWidth == 64 && R == 6) tiles.main[kTurned] = multiply_tiles<T, R, kMainWidth, kTurned>;
     if constexpr (kJoinsChains<T> && R == kTileRows<T>) tiles.chains = multiply_chains<T, R>;
     if constexpr (single && (kVectorWidth == 32 || R == 6)) tiles.main[kB] = multiply_tiles<T, R, kMainWidth, kB>;
   }
