@@ -213,9 +213,10 @@ void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t e
   constexpr bool is_even = kEvenTiles && lookups != kBoth, is_turned = lookups == kTurned;
   // Several terms a turn, with less to count and fewer steps, where that saves a fiftieth: with wide vectors when
   // another thread has half of the core's instructions.
-  constexpr bool tall =
-      W == kMainWidth && R >= 5 && (kVectorWidth == 32 || (kVectorWidth == 64 && !lists_a && !lists_b));
-  constexpr int turn = !tall ? 1 : (lists_a || kVectorWidth == 64) && (R < 6 || sizeof(T) == sizeof(double)) ? 2 : 4;
+  constexpr bool is_wide = kVectorWidth == 64, is_single = sizeof(T) == sizeof(float), is_less = R < 6 || !is_single;
+  constexpr bool lists = lists_a || lists_b;
+  constexpr bool tall = W == kMainWidth && R >= 5 && (kVectorWidth == 32 || (is_wide && (is_single || !lists)));
+  constexpr int turn = !tall ? 1 : (is_wide ? lists || is_less : lists_a && is_less) ? 2 : 4;
   const std::int64_t a_row = is_turned ? 1 : t.a_row, b_step = t.b_step;
   const T *a = lists_a ? t.a : t.a_at, *from = t.from.data;
   T* to = t.to.data;
