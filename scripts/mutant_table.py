@@ -964,6 +964,11 @@ def wired():
                  "kChannels ? load(w + i)", "kChannels ? load(w)", "*prelu*")
     yield Mutant("slope of the wrong channel", "src/kernels/prelu.cpp", "plane % channels}",
                  "plane / channels % channels}", "*prelu*")
+    shares = "src/kernels/parallel.cpp"
+    yield Mutant("what a slow thread has not begun left to it", shares, "i < threads_; ++i, t =", "i < 1; ++i, t =",
+                 "a thread that has done its units*")
+    yield Mutant("the last piece of a share left out", shares, "pieces < pieces_ ? n >> pieces : 0", "n >> pieces",
+                 "every unit runs once*")
     yield Mutant("Bilinear bounded by the second input", "modules/bilinear.cpp", "1 / std::sqrt(double(n1))",
                  "1 / std::sqrt(double(n2))", "*bilinear starts*")
 
