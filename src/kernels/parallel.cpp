@@ -19,9 +19,9 @@ using UnitRange = void (*)(const void*, std::int64_t, std::int64_t);
 /// What each thread of a team has to do: consecutive units, of long work in pieces. A thread that has done its own
 /// takes what is left of the others', which are slower or came later: cores differ, and some do other programs' work.
 /// Short work is over before that pays for what comes from one core's cache to the other's.
-class Shares {
+class TeamWork {
  public:
-  Shares(std::int64_t units, std::int64_t threads, double work)
+  TeamWork(std::int64_t units, std::int64_t threads, double work)
       : units_(units), threads_(threads), pieces_(work < kLongWork ? 1 : kMostPieces) {
     thread_local std::vector<Next> kept;  // by the thread that calls, as a step allocates nothing
     if (std::ssize(kept) < threads) kept = std::vector<Next>(std::size_t(threads));
@@ -67,12 +67,12 @@ class Shares {
   const threads::Team team(units, work);
   if (team.size() > 1) {
     const auto mode = threads::FloatMode::current();
-    const Shares shares(units, team.size(), work);
+    const TeamWork all(units, team.size(), work);
 #pragma omp parallel num_threads(team.size())
     {
       const auto own = threads::FloatMode::current();
       mode.set();
-      shares.work(omp_get_thread_num(), range, body);
+      all.work(omp_get_thread_num(), range, body);
       own.set();
     }
     return;
