@@ -35,7 +35,8 @@ TAPER_FOR_SIZE Slab plan_weight_slab(const Sweep& s, const std::int64_t (&step)[
   std::copy_n(step, 3, slab.step);
   const Reach reach = find_reach(s, slab);
   if (!reach.fits) return slab;
-  const std::int64_t parts = ceil_div(s.positions[2], std::min(most.positions, most.vectors * most.lanes));
+  // Parts of a line are whole vectors.
+  const std::int64_t parts = ceil_div(s.positions[2], std::min(most.positions / most.lanes, most.vectors) * most.lanes);
   slab.width = ceil_div(ceil_div(s.positions[2], parts), most.lanes) * most.lanes;
   slab.width = std::min(slab.width, s.positions[2]);
   const std::int64_t in_line = ceil_div(slab.width, most.lanes);

@@ -302,9 +302,10 @@ TEST_CASE("the gradients of a convolution add to their buffers when asked") {
 TEMPLATE_TEST_CASE("a weight gradient that is summed in slices agrees with its definition and adds when asked", "",
                    float, double) {
   // Few channels and many positions: along one line, over planes, with the positions along the vectors, and read where
-  // the signal lies, also with lines of a page.
+  // the signal lies, also with lines of a page. Of parts of a line as long as there is room for.
   for (const auto& p : {params(11, 19, 23, 1031, 3, 1, 1), params(13, 2, 5, 4099, 17, 1, 8), params(5, 31, 37, 1031, 1),
-                        params(3, 17, 29, 1024, 1), params(211, 17, 19, 13, 1),
+                        params(3, 17, 29, 1024, 1), params(211, 17, 19, 13, 1), params(5, 9, 61, 919, 1),
+                        params(3, 7, 75, 917, 3, 1, 1),
                         ConvParams{7, 17, 29, 1, {1, 31, 37}, {1, 31, 37}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}}}) {
     CAPTURE(p.in_channels, p.in[1]);
     const Problem<TestType> problem(p);
