@@ -964,6 +964,9 @@ def wired():
                  "kChannels ? load(w + i)", "kChannels ? load(w)", "*prelu*")
     yield Mutant("slope of the wrong channel", "src/kernels/prelu.cpp", "plane % channels}",
                  "plane / channels % channels}", "*prelu*")
+    yield Mutant("parts of a line longer than there is room for", "src/kernels/conv_weight.cpp",
+                 "most.positions / most.lanes, most.vectors)", "ceil_div(most.positions, most.lanes), most.vectors)",
+                 "a weight gradient that is summed in slices*")
     shares = "src/kernels/parallel.cpp"
     yield Mutant("what a slow thread has not begun left to it", shares, "i < threads_; ++i, t =", "i < 1; ++i, t =",
                  "a thread that has done its units*")
