@@ -204,6 +204,17 @@ template <class T, int W, class V>
   for (int v = 0; v < W; ++v) sum[v] = multiply_add(left, b[v], sum[v]);
 }
 
+/// Terms that a tile takes a turn, with less to count and fewer steps, where that saves a fiftieth: with wide vectors
+/// when another thread has half of the core's instructions.
+template <class T>
+constexpr int terms_a_turn(int rows, int width, int lookups) {
+  if (kVectorWidth < 32 || width != kMainWidth || rows < 5) return 1;
+  const bool is_single = sizeof(T) == sizeof(float), is_tallest = rows == 6 && is_single;
+  if (kVectorWidth == 32) return (lookups & kA) == 0 || is_tallest ? 4 : 2;
+  if ((lookups & kBoth) != 0) return is_single ? 2 : 1;
+  return is_tallest ? 4 : 2;
+}
+
 /// to[r, :] = from[r, :] + sum over the terms [first, end), one at least and a chain at most, of a[r, k] b[k, :] for R
 /// rows and W vectors V, and so for the rows of `count` tiles below each other, one without `kRuns`.
 template <class T, int R, int W, int lookups = kBoth, class V = Vector<T>>
@@ -211,12 +222,7 @@ void multiply_tiles(const RegisterTile<T>& t, std::int64_t first, std::int64_t e
                     [[maybe_unused]] std::int64_t count) {
   constexpr bool lists_a = (lookups & kA) != 0, lists_b = (lookups & kB) != 0;
   constexpr bool is_even = kEvenTiles && lookups != kBoth, is_turned = lookups == kTurned;
-  // Several terms a turn, with less to count and fewer steps, where that saves a fiftieth: with wide vectors when
-  // another thread has half of the core's instructions.
-  constexpr bool is_wide = kVectorWidth == 64, is_single = sizeof(T) == sizeof(float), is_less = R < 6 || !is_single;
-  constexpr bool lists = lists_a || lists_b;
-  constexpr bool tall = W == kMainWidth && R >= 5 && (kVectorWidth == 32 || (is_wide && (is_single || !lists)));
-  constexpr int turn = !tall ? 1 : (is_wide ? lists || is_less : lists_a && is_less) ? 2 : 4;
+  constexpr int turn = terms_a_turn<T>(R, W, lookups);
   const std::int64_t a_row = is_turned ? 1 : t.a_row, b_step = t.b_step;
   const T *a = lists_a ? t.a : t.a_at, *from = t.from.data;
   T* to = t.to.data;

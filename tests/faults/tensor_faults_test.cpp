@@ -68,11 +68,15 @@ TEST_CASE("a parallel loop over more than 2^32 units sees 64-bit bounds (CVE-202
     kernels::set_max_threads(threads);
     std::mutex mutex;
     std::map<std::int64_t, std::int64_t> ranges;
+    std::int64_t calls = 0;
     kernels::parallel_for(units, 1, [&](std::int64_t first, std::int64_t last) {
       const std::lock_guard lock(mutex);
       ranges.emplace(first, last);
+      ++calls;
     });
-    CHECK(std::ssize(ranges) >= threads);
+    CHECK(calls >= threads);
+    CHECK(calls <= 4 * threads);
+    CHECK(std::ssize(ranges) == calls);
     // Each range begins where the one before ends.
     std::int64_t end = 0;
     for (const auto& [first, last] : ranges) {
